@@ -1,0 +1,1 @@
+"""Arguments, progress and exit codes; no arithmetic."""

@@ -1,0 +1,72 @@
+"""The command ``geoeval``: a thin skin over the pipelines. Exit codes: 0 done, 1 a bug, 2 refused, 3 blocked."""
+
+from __future__ import annotations
+
+import sys
+from typing import ClassVar
+
+import click
+
+from geoeval.errors import GeoevalError
+
+
+class _Lazy(click.Group):
+    """Commands are imported when they are called, so that help stays quick."""
+
+    _homes: ClassVar[dict[str, tuple[str, str]]] = {
+        "evaluate": ("geoeval.cli.evaluate", "Score a prediction against a reference: two files, no configuration."),
+        "benchmark": ("geoeval.cli.benchmark", "Score, gate and bundle every case of a configuration."),
+        "verify": ("geoeval.cli.verify", "Check that a bundle is whole and unchanged."),
+        "inspect": ("geoeval.cli.inspect", "Say what is in a file, and what would be guessed."),
+    }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(self._homes)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        if cmd_name not in self._homes:
+            return None
+        from importlib import import_module
+
+        found: click.Command = import_module(self._homes[cmd_name][0]).command
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self._homes and not args[0].startswith("-"):
+            from geoeval.errors import nearest_spelling
+
+            ctx.fail(f"unknown command {args[0]!r}; {nearest_spelling(args[0], self._homes)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._homes.items()])
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="geoeval", prog_name="geoeval")
+def main() -> None:
+    """Say how good a map, a model or a DEM is, and whether it may be released.
+
+    Exit codes: 0 done, and every gate passes; 2 refused, or not decidable; 3 a gate was evaluated and failed; 1 a bug.
+    """
+
+
+def run() -> None:
+    """Run the command line; a user's mistake ends in a message, never in a traceback."""
+    try:
+        main(prog_name="geoeval")
+    except GeoevalError as error:
+        click.echo(f"{type(error).__name__}: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except MemoryError:
+        click.echo(
+            "MemoryError: the input does not fit; try fewer objects at once (folders of tiles), or --cluster none.",
+            err=True,
+        )
+        sys.exit(2)

@@ -1,0 +1,1 @@
+"""The seven families. Siblings: none imports another."""

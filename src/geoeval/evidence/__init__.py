@@ -1,0 +1,1 @@
+"""Canonical bytes and the bundle that names itself."""

@@ -1,0 +1,49 @@
+"""From sums to quantities: the small figures that the object families share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geoeval.model import FloatArray, IntArray, Quantity, Scalar
+from geoeval.stats.counts import Counts, f1, precision, recall
+from geoeval.stats.tally import Totals
+
+
+def object_counts(totals: Totals) -> dict[str, Quantity]:
+    """``tp``, ``fp``, ``fn``, precision, recall and F1 of sums, in print order."""
+    counts = Counts(totals["tp"], totals["fp"], totals["fn"])
+    return {
+        "tp": count(totals, "tp"),
+        "fp": count(totals, "fp"),
+        "fn": count(totals, "fn"),
+        "precision": precision(counts),
+        "recall": recall(counts),
+        "f1": f1(counts),
+    }
+
+
+def count(totals: Totals, name: str) -> Scalar:
+    """A count as a quantity; it is its own support."""
+    value = totals[name]
+    return Scalar(np.asarray(value, dtype=np.float64), n=value)
+
+
+def mean(totals: Totals, name: str, over: str = "tp", unit: str = "1", reason: str | None = None) -> Scalar:
+    """Mean of a real sum over a count, undefined where the count is 0 or a reason is given."""
+    n = totals[over]
+    if reason is not None:
+        return missing(totals, reason, n, unit)
+    value = np.full(totals.size, np.nan)
+    np.divide(totals.real(name), np.asarray(n, dtype=np.float64), out=value, where=np.asarray(n != 0, dtype=bool))
+    return Scalar(value, n=n, unit=unit, reason="undefined_ratio" if np.all(np.isnan(value)) else None)
+
+
+def missing(totals: Totals, reason: str, n: IntArray | None = None, unit: str = "1") -> Scalar:
+    """A quantity without a value, and why."""
+    support = np.zeros(totals.size, dtype=np.int64) if n is None else n
+    return Scalar(np.full(totals.size, np.nan), n=support, unit=unit, reason=reason)
+
+
+def defined(value: FloatArray, n: IntArray, unit: str = "1") -> Scalar:
+    """A quantity whose value is NaN where it is undefined."""
+    return Scalar(value, n=n, unit=unit, reason="undefined_ratio" if np.all(np.isnan(value)) else None)

@@ -1,0 +1,1 @@
+"""Geometry that knows no statistics: systems, grids, overlap, boundaries, validity, matching."""

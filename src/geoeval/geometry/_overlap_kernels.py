@@ -1,0 +1,209 @@
+"""Area shared by two polygons, from their edges alone.
+
+The indicator of a polygon is a signed sum of the regions under its edges: those that run above the polygon count +1, those
+that run below it -1. Therefore
+
+    area(A and B) = sum over edge pairs of sign_a * sign_b * integral of min(y_a(x), y_b(x)) dx over the shared x-range
+
+for any valid polygons; holes and further parts are just more edges. Edges are first clipped into the rectangle in which
+the two bounding boxes overlap, with its lower left corner as origin: what lies below it vanishes, what lies above it
+becomes flat, few edges are left, and no digits are lost to large coordinates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geoeval.geometry._kernel import kernel
+from geoeval.model import FloatArray, IntArray
+
+# Columns of a table of clipped pieces.
+_LEFT, _RIGHT, _Y_LEFT, _Y_RIGHT, _SLOPE, _SIGN = range(6)
+
+#: Above this many pairs of pieces, both sides are sorted by x and swept.
+_SWEEP = 1024
+
+
+@kernel
+def ring_signs(xy: FloatArray, path: IntArray, role: IntArray) -> FloatArray:
+    """Factor of each ring: 1 where its interior lies on the side that its role wants, else -1, whatever its direction."""
+    sign = np.empty(len(path) - 1)
+    for p in range(len(path) - 1):
+        first, last = path[p], path[p + 1]
+        twice = 0.0
+        for k in range(first + 1, last - 1):
+            twice += (xy[k, 0] - xy[first, 0]) * (xy[k + 1, 1] - xy[first, 1])
+            twice -= (xy[k + 1, 0] - xy[first, 0]) * (xy[k, 1] - xy[first, 1])
+        sign[p] = role[p] if twice >= 0 else -role[p]
+    return sign
+
+
+@kernel
+def _put(piece: FloatArray, n: int, left: float, right: float, y_left: float, y_right: float, sign: float) -> int:
+    # Narrower than any coordinate spacing: its area is nothing, and its slope would overflow.
+    if right - left < 1e-280:
+        return n
+    piece[n, _LEFT] = left
+    piece[n, _RIGHT] = right
+    piece[n, _Y_LEFT] = y_left
+    piece[n, _Y_RIGHT] = y_right
+    piece[n, _SLOPE] = (y_right - y_left) / (right - left)
+    piece[n, _SIGN] = sign
+    return n + 1
+
+
+@kernel
+def _put_clipped(
+    piece: FloatArray, n: int, x0: float, y0: float, x1: float, y1: float, sign: float, width: float, height: float
+) -> int:
+    """Clip the edge x0 < x1 into the rectangle: at most one sloping and one flat piece at its top."""
+    rise = (y1 - y0) / (x1 - x0)
+    left, y_left = x0, y0
+    if left < 0.0:
+        left, y_left = 0.0, y0 - x0 * rise
+    right, y_right = x1, y1
+    if right > width:
+        right, y_right = width, y1 - (x1 - width) * rise
+    if y_left <= 0.0 and y_right <= 0.0:
+        return n
+    if y_left >= height and y_right >= height:
+        return _put(piece, n, left, right, height, height, sign)
+    if y_left < 0.0:
+        left, y_left = min(max(left - y_left / rise, left), right), 0.0
+    elif y_right < 0.0:
+        right, y_right = max(min(right - y_right / rise, right), left), 0.0
+    if y_left > height:
+        at = min(max(left + (height - y_left) / rise, left), right)
+        n = _put(piece, n, left, at, height, height, sign)
+        left, y_left = at, height
+    elif y_right > height:
+        at = max(min(right + (height - y_right) / rise, right), left)
+        n = _put(piece, n, at, right, height, height, sign)
+        right, y_right = at, height
+    return _put(piece, n, left, right, y_left, y_right, sign)
+
+
+@kernel
+def _clip(
+    xy: FloatArray,
+    path: IntArray,
+    sign: FloatArray,
+    first: int,
+    last: int,
+    box: tuple[float, float, float, float],
+    piece: FloatArray,
+) -> int:
+    """Clip all edges of the rings first .. last - 1 into ``box`` (x, y, width, height); the number of pieces."""
+    x, y, width, height = box
+    n = 0
+    for p in range(first, last):
+        x1 = xy[path[p], 0] - x
+        y1 = xy[path[p], 1] - y
+        for k in range(path[p] + 1, path[p + 1]):
+            x0, y0 = x1, y1
+            x1 = xy[k, 0] - x
+            y1 = xy[k, 1] - y
+            if x0 == x1 or (y0 <= 0.0 and y1 <= 0.0):
+                continue
+            if x0 < x1:
+                # The interior is to the left of the direction of travel: an edge to the right runs below it.
+                if x1 > 0.0 and x0 < width:
+                    n = _put_clipped(piece, n, x0, y0, x1, y1, -sign[p], width, height)
+            elif x0 > 0.0 and x1 < width:
+                n = _put_clipped(piece, n, x1, y1, x0, y0, sign[p], width, height)
+    return n
+
+
+@kernel
+def _shared(a: FloatArray, i: int, b: FloatArray, j: int) -> float:
+    """Signed integral of the lower of two pieces over their shared x-range."""
+    left = max(a[i, _LEFT], b[j, _LEFT])
+    right = min(a[i, _RIGHT], b[j, _RIGHT])
+    if right <= left:
+        return 0.0
+    a_left = a[i, _Y_LEFT] + (left - a[i, _LEFT]) * a[i, _SLOPE]
+    a_right = a[i, _Y_RIGHT] - (a[i, _RIGHT] - right) * a[i, _SLOPE]
+    b_left = b[j, _Y_LEFT] + (left - b[j, _LEFT]) * b[j, _SLOPE]
+    b_right = b[j, _Y_RIGHT] - (b[j, _RIGHT] - right) * b[j, _SLOPE]
+    d_left = a_left - b_left
+    d_right = a_right - b_right
+    if d_left <= 0.0:
+        twice = a_left + a_right
+        if d_right > 0.0:
+            twice -= d_right * (d_right / (d_right - d_left))
+    else:
+        twice = b_left + b_right
+        if d_right < 0.0:
+            twice -= d_right * (d_right / (d_left - d_right))
+    return 0.5 * (right - left) * twice * a[i, _SIGN] * b[j, _SIGN]
+
+
+@kernel
+def _sum_all(a: FloatArray, n_a: int, b: FloatArray, n_b: int) -> float:
+    total = 0.0
+    for i in range(n_a):
+        part = 0.0
+        for j in range(n_b):
+            part += _shared(a, i, b, j)
+        total += part
+    return total
+
+
+@kernel
+def _sum_swept(a: FloatArray, n_a: int, b: FloatArray, n_b: int) -> float:
+    """As :func:`_sum_all`, meeting only pieces whose x-ranges can overlap."""
+    a = a[:n_a][np.argsort(a[:n_a, _LEFT], kind="mergesort")]
+    b = b[:n_b][np.argsort(b[:n_b, _LEFT], kind="mergesort")]
+    furthest = np.empty(n_b)
+    reach = -1.0
+    for j in range(n_b):
+        reach = max(reach, b[j, _RIGHT])
+        furthest[j] = reach
+    total = 0.0
+    start = 0
+    for i in range(n_a):
+        while start < n_b and furthest[start] <= a[i, _LEFT]:
+            start += 1
+        part = 0.0
+        for j in range(start, n_b):
+            if b[j, _LEFT] >= a[i, _RIGHT]:
+                break
+            part += _shared(a, i, b, j)
+        total += part
+    return total
+
+
+@kernel
+def shared_areas(
+    a_xy: FloatArray,
+    a_path: IntArray,
+    a_owner: IntArray,
+    a_sign: FloatArray,
+    b_xy: FloatArray,
+    b_path: IntArray,
+    b_owner: IntArray,
+    b_sign: FloatArray,
+    pair_a: IntArray,
+    pair_b: IntArray,
+    box: FloatArray,
+    most: int,
+    out: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Area shared by each pair start .. stop - 1, into ``out``.
+
+    ``box`` (pairs, 4) is the rectangle shared by the bounding boxes: x, y, width, height. ``most`` is the largest number
+    of pieces that an object can leave (two an edge).
+    """
+    a = np.empty((most, 6))
+    b = np.empty((most, 6))
+    for k in range(start, stop):
+        i, j = pair_a[k], pair_b[k]
+        frame = (box[k, 0], box[k, 1], box[k, 2], box[k, 3])
+        n_a = _clip(a_xy, a_path, a_sign, a_owner[i], a_owner[i + 1], frame, a)
+        if n_a == 0:
+            out[k] = 0.0
+            continue
+        n_b = _clip(b_xy, b_path, b_sign, b_owner[j], b_owner[j + 1], frame, b)
+        out[k] = _sum_all(a, n_a, b, n_b) if n_a * n_b <= _SWEEP else _sum_swept(a, n_a, b, n_b)

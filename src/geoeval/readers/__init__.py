@@ -1,0 +1,1 @@
+"""Files become units: vectors, rasters, COCO, tables."""

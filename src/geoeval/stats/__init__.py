@@ -1,0 +1,1 @@
+"""Numbers that know no geometry: tallies, intervals, redraws, rankings, calibration, area estimation."""

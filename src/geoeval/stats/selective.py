@@ -1,0 +1,393 @@
+"""Selective prediction and the comparison of candidates: thresholds, paired redraws; folds, deferral and macro F1.
+
+Conventions   confidence in [0, 1], error 0 or 1; a threshold t accepts c ≥ t; a positive difference means that the
+              candidate is better; nothing is chosen on anything but the validation split.
+Refused       ids or clusters in both splits, sides that do not match one to one, a missing cluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isnan
+from typing import Any, Literal
+
+import numpy as np
+
+from geoeval.errors import ConfigError, InputError, LeakageError
+from geoeval.model import FloatArray, IntArray
+from geoeval.stats.bootstrap import percentile_interval
+from geoeval.stats.columns import finite, flags, unit_interval
+from geoeval.stats.deferral import (
+    DeferralCurve,
+    OperatingCurve,
+    common_cost_range,
+    deferral_curve,
+    deferral_operating_points,
+    deferral_single_arm,
+)
+from geoeval.stats.folds import OutOfFold, folds, k_fold_oof
+from geoeval.stats.interval import FEW_CLUSTERS, FEW_EFFECTIVE_CLUSTERS, kish_effective
+from geoeval.stats.labels import ClassScore, Excluded, MacroF1, macro_f1
+from geoeval.stats.risk import AttainablePoints, Risk, attainable_points, risk, risk_redraws
+from geoeval.stats.tally import RowTotals
+
+__all__ = [
+    "ClassScore",
+    "Decision",
+    "DeferralCurve",
+    "Excluded",
+    "MacroF1",
+    "OperatingCurve",
+    "OperatingPoint",
+    "OutOfFold",
+    "PairedDelta",
+    "RiskCoverage",
+    "adoption",
+    "bootstrap_delta_aurc",
+    "bootstrap_delta_mean",
+    "common_cost_range",
+    "deferral_curve",
+    "deferral_operating_points",
+    "deferral_single_arm",
+    "folds",
+    "hash_of_ids",
+    "k_fold_oof",
+    "macro_f1",
+    "paired_order",
+    "refuse_overlap",
+    "risk_coverage",
+    "score_at",
+    "select_threshold",
+]
+
+Decision = Literal["adopt", "block", "inconclusive"]
+
+_DRAWS_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class RiskCoverage:
+    """Areas under the risk-coverage curves, and the operating points that exist."""
+
+    areas: Risk
+    points: AttainablePoints
+    reason: str | None
+
+
+def risk_coverage(confidence: Any, error: Any) -> RiskCoverage:
+    """Risk against coverage of confidences in [0, 1].
+
+    Examples
+    --------
+    >>> found = risk_coverage([0.9, 0.8, 0.7], [0, 0, 1])
+    >>> found.areas.eaurc, found.points.accepted
+    (0.0, array([1, 2, 3]))
+    >>> risk_coverage([], []).reason
+    'no_support'
+    """
+    column = unit_interval(confidence, "confidence")
+    areas = risk(column, error)
+    return RiskCoverage(areas, attainable_points(column, error), None if areas.n else "no_support")
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """What a threshold accepts. ``precision`` is None where it accepts nothing: a gate on it is then blocked."""
+
+    threshold: float
+    n: int
+    accepted: int
+    correct: int
+    coverage: float | None
+    precision: float | None
+
+
+def _point(threshold: float, n: int, accepted: int, correct: int) -> OperatingPoint:
+    return OperatingPoint(
+        threshold, n, accepted, correct, accepted / n if n else None, correct / accepted if accepted else None
+    )
+
+
+def select_threshold(confidence: Any, error: Any, min_coverage: float, *, split: str) -> OperatingPoint | None:
+    """The threshold of highest precision among those with enough coverage; ties go to the wider coverage.
+
+    Candidates are the distinct confidences; coverage and precision are compared as exact fractions, the floor as the
+    decimal number that was declared.
+
+    Parameters
+    ----------
+    confidence : (n,)
+        In [0, 1].
+    error : (n,)
+        0 or 1.
+    min_coverage
+        In [0, 1].
+    split
+        Name of the split that the observations are from; only ``"validation"`` is accepted.
+
+    Returns
+    -------
+    OperatingPoint or None
+        None without observations.
+
+    Raises
+    ------
+    LeakageError
+        For any split but validation.
+
+    Examples
+    --------
+    >>> select_threshold([0.9, 0.8, 0.7, 0.6, 0.5], [0, 0, 1, 0, 1], 0.6, split="validation").threshold
+    0.6
+    >>> select_threshold([], [], 0.6, split="validation") is None
+    True
+    """
+    if split != "validation":
+        raise LeakageError(f"a threshold may be selected on the split 'validation' only, got {split!r}")
+    if not 0 <= min_coverage <= 1:
+        raise ConfigError(f"min_coverage must lie in [0, 1], got {min_coverage!r}; is it a percentage?")
+    points = attainable_points(unit_interval(confidence, "confidence"), error)
+    floor = Fraction(repr(float(min_coverage)))
+    best: tuple[Fraction, int, int] | None = None
+    for i, (accepted, correct) in enumerate(zip(points.accepted.tolist(), points.correct.tolist(), strict=True)):
+        if Fraction(accepted, points.n) >= floor:
+            found = (Fraction(correct, accepted), accepted, i)
+            best = found if best is None or found > best else best
+    if best is None:
+        return None
+    at = best[2]
+    return _point(float(points.threshold[at]), points.n, int(points.accepted[at]), int(points.correct[at]))
+
+
+def score_at(confidence: Any, error: Any, threshold: float) -> OperatingPoint:
+    """What a threshold accepts on another split: to be asked once, on test.
+
+    Examples
+    --------
+    >>> score_at([0.9, 0.2], [0, 1], 0.5).precision
+    1.0
+    >>> score_at([0.1, 0.2], [0, 1], 0.5).precision is None
+    True
+    """
+    column = unit_interval(confidence, "confidence")
+    wrong = flags(error, "error", len(column))
+    held = column >= threshold
+    accepted = int(held.sum())
+    return _point(float(threshold), len(column), accepted, accepted - int(wrong[held].sum()))
+
+
+def hash_of_ids(ids: Sequence[str]) -> str:
+    """SHA-256 of a set of ids, whatever their order: recorded beside a threshold.
+
+    Examples
+    --------
+    >>> hash_of_ids(["b", "a"]) == hash_of_ids(["a", "b"])
+    True
+    """
+    parts = (f"{len(one.encode())}:{one}" for one in sorted(set(ids)))
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def refuse_overlap(validation: Sequence[str], test: Sequence[str], what: str = "ids") -> None:
+    """Refuse ids, or clusters, that are in both splits.
+
+    Examples
+    --------
+    >>> refuse_overlap(["a"], ["b"])
+    """
+    shared = sorted(set(validation) & set(test))
+    if shared:
+        raise LeakageError(
+            f"{what} must not be in both validation and test; {len(shared)} are, the first is {shared[0]!r}. "
+            "Split by cluster"
+        )
+
+
+def paired_order(incumbent: Sequence[str], candidate: Sequence[str]) -> IntArray:
+    """Positions of the candidate's ids in the incumbent's order; refused unless ids match one to one.
+
+    Examples
+    --------
+    >>> paired_order(["a", "b"], ["b", "a"])
+    array([1, 0])
+    """
+    for name, ids in (("incumbent", incumbent), ("candidate", candidate)):
+        twice = sorted(one for one, times in Counter(ids).items() if times > 1)
+        if twice:
+            raise InputError(f"ids must be unique; {name} has {twice[0]!r} more than once")
+    place = {one: i for i, one in enumerate(candidate)}
+    missing = sorted(set(incumbent) ^ set(place))
+    if missing:
+        raise InputError(f"ids must match one to one; {len(missing)} are on one side only, the first is {missing[0]!r}")
+    return np.array([place[one] for one in incumbent], dtype=np.int64)
+
+
+def adoption(low: float | None, high: float | None) -> Decision:
+    """``adopt`` only where the whole interval is above 0, ``block`` only where it is below, else ``inconclusive``.
+
+    Examples
+    --------
+    >>> adoption(0.01, 0.05), adoption(-0.01, 0.0), adoption(-0.3, -0.1), adoption(None, None)
+    ('adopt', 'inconclusive', 'block', 'inconclusive')
+    """
+    if low is not None and low > 0:
+        return "adopt"
+    if high is not None and high < 0:
+        return "block"
+    return "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDelta:
+    """A difference of two candidates on the same observations; positive means that the candidate is better.
+
+    ``observed`` is the statistic on the data; ``bootstrap_mean`` is the mean of its redraws and is not to be taken
+    for it. ``undefined`` counts redraws without a value.
+    """
+
+    observed: float | None
+    bootstrap_mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+    clusters: int
+    redraws: int
+    undefined: int
+    decision: Decision
+    marks: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+def _clusters(clusters: Sequence[Any] | None, n: int) -> tuple[IntArray, int]:
+    if clusters is None:
+        return np.arange(n, dtype=np.int64), n
+    if len(clusters) != n:
+        raise InputError(f"clusters need one entry for each of the {n} observations, got {len(clusters)}")
+    blank = [i for i, one in enumerate(clusters) if one is None or one == "" or (isinstance(one, float) and isnan(one))]
+    if blank:
+        raise InputError(f"every observation needs a cluster, row {blank[0]} has none; it is never one of its own")
+    names = {one: i for i, one in enumerate(sorted(set(clusters)))}
+    return np.array([names[one] for one in clusters], dtype=np.int64), len(names)
+
+
+def _draws(clusters: int, redraws: int, seed: int) -> Iterator[IntArray]:
+    """Multiplicities of :func:`geoeval.stats.bootstrap.multiplicities`, a bounded number of redraws at a time."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    step = max(1, _DRAWS_AT_ONCE // clusters)
+    for first in range(0, redraws, step):
+        drawn = generator.integers(0, clusters, size=(min(step, redraws - first), clusters))
+        out = np.zeros(drawn.shape, dtype=np.int64)
+        np.add.at(out, (np.arange(len(drawn))[:, None], drawn), 1)
+        yield out
+
+
+def _paired(
+    delta: Callable[[IntArray], FloatArray], cluster: IntArray, clusters: int, redraws: int, seed: int
+) -> PairedDelta:
+    """Observed delta (every cluster once) and its redraws; ``delta`` maps multiplicities to one value a row."""
+    n = len(cluster)
+    whole = float(delta(np.ones((1, clusters), dtype=np.int64))[0]) if n else np.nan
+    observed = whole if np.isfinite(whole) else None
+    few = clusters < FEW_CLUSTERS or kish_effective(np.bincount(cluster, minlength=clusters)) < FEW_EFFECTIVE_CLUSTERS
+    marks = ("few_clusters",) if few else ()
+    if n < 2 or redraws < 1 or clusters < 2:
+        reason = "low_support" if n < 2 else "no_interval" if redraws < 1 else "single_cluster"
+        return PairedDelta(observed, None, None, None, n, clusters, 0, 0, "inconclusive", marks, reason)
+    values = np.concatenate([delta(drawn) for drawn in _draws(clusters, redraws, seed)])
+    defined = values[np.isfinite(values)]
+    bounds = percentile_interval(values)
+    low, high = bounds if bounds is not None else (None, None)
+    return PairedDelta(
+        observed=observed,
+        bootstrap_mean=float(np.mean(np.sort(defined))) if len(defined) else None,
+        low=low,
+        high=high,
+        n=n,
+        clusters=clusters,
+        redraws=redraws,
+        undefined=len(values) - len(defined),
+        decision=adoption(low, high),
+        marks=marks,
+        reason=None if bounds is not None else "unstable_bootstrap",
+    )
+
+
+def bootstrap_delta_aurc(
+    incumbent: Any,
+    candidate: Any,
+    error: Any,
+    candidate_error: Any = None,
+    *,
+    redraws: int = 2000,
+    seed: int = 0,
+    clusters: Sequence[Any] | None = None,
+) -> PairedDelta:
+    """AURC(incumbent) − AURC(candidate) on the same observations, with its paired bootstrap.
+
+    Parameters
+    ----------
+    incumbent, candidate : (n,)
+        Confidences of both, observations in one order.
+    error : (n,)
+        0 or 1; of both, or of the incumbent where ``candidate_error`` is given.
+    candidate_error : (n,), optional
+        Errors of the candidate, where the two predict differently.
+    redraws, seed
+        Drawn by PCG64.
+    clusters : (n,), optional
+        What is drawn as a whole; each observation by itself where it is left out.
+
+    Examples
+    --------
+    >>> found = bootstrap_delta_aurc([0.1, 0.9], [0.9, 0.1], [0, 1], redraws=20, seed=1)
+    >>> found.observed, found.decision
+    (0.5, 'inconclusive')
+    """
+    old, new = unit_interval(incumbent, "incumbent"), unit_interval(candidate, "candidate")
+    if len(old) != len(new):
+        raise InputError(f"both sides must hold the same observations, got {len(old)} and {len(new)}")
+    old_error = flags(error, "error", len(old))
+    new_error = old_error if candidate_error is None else flags(candidate_error, "candidate_error", len(old))
+    cluster, count = _clusters(clusters, len(old))
+    sides = (np.column_stack([old, old_error]), np.column_stack([new, new_error]))
+
+    def delta(drawn: IntArray) -> FloatArray:
+        before, after = (risk_redraws(RowTotals(side, cluster, drawn), 0, 1).aurc for side in sides)
+        return before - after
+
+    return _paired(delta, cluster, count, redraws, seed)
+
+
+def bootstrap_delta_mean(
+    incumbent: Any,
+    candidate: Any,
+    *,
+    redraws: int = 2000,
+    seed: int = 0,
+    clusters: Sequence[Any] | None = None,
+) -> PairedDelta:
+    """Mean of candidate − incumbent on the same observations, with its paired bootstrap.
+
+    Examples
+    --------
+    >>> bootstrap_delta_mean([0.25, 0.5], [0.5, 0.75], redraws=20).decision
+    'adopt'
+    """
+    old, new = finite(incumbent, "incumbent"), finite(candidate, "candidate")
+    if len(old) != len(new):
+        raise InputError(f"both sides must hold the same observations, got {len(old)} and {len(new)}")
+    cluster, count = _clusters(clusters, len(old))
+    order = np.lexsort((new - old, cluster))
+    sums, sizes = np.zeros(count), np.bincount(cluster, minlength=count)
+    np.add.at(sums, cluster[order], (new - old)[order])
+
+    def delta(drawn: IntArray) -> FloatArray:
+        # Products summed in a fixed order, not by BLAS: its order of summation depends on the machine.
+        size = np.maximum(np.add.reduce(drawn * sizes, axis=1), 1)
+        return np.asarray(np.add.reduce(drawn * sums, axis=1) / size, dtype=np.float64)
+
+    return _paired(delta, cluster, count, redraws, seed)
