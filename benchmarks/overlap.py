@@ -1,7 +1,7 @@
 """Overlap areas of building pairs: the edge-pair kernel against ``shapely.area(shapely.intersection(a, b))``.
 
-Run ``python benchmarks/overlap.py --pairs 200000``. Buildings have 4 to 12 vertices; each prediction is its reference moved,
-turned and rescaled, and one in three has another plan. Compilation (once a machine, then cached) is left out.
+Run ``python benchmarks/overlap.py --pairs 200000``. Buildings have 4 to 12 vertices; each prediction is its reference
+moved, turned and rescaled, and one in three has another plan. Compilation (once a machine, then cached) is left out.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ PLANS = (
     [(0, 0), (1, 0), (1, 0.5), (0.7, 0.5), (0.7, 1), (0.3, 1), (0.3, 0.5), (0, 0.5)],
     [(0, 0), (1, 0), (1, 1), (0.7, 1), (0.7, 0.4), (0.3, 0.4), (0.3, 1), (0, 1)],
     [(0, 0), (0.8, 0), (0.8, 0.3), (1, 0.3), (1, 1), (0.4, 1), (0.4, 0.8), (0.2, 0.8), (0.2, 0.5), (0, 0.5)],
-    [(0.3, 0), (0.7, 0), (0.7, 0.3), (1, 0.3), (1, 0.7), (0.7, 0.7), (0.7, 1), (0.3, 1), (0.3, 0.7), (0, 0.7), (0, 0.3), (0.3, 0.3)],
+    [(0.3, 0), (0.7, 0), (0.7, 0.3), (1, 0.3), (1, 0.7), (0.7, 0.7),
+     (0.7, 1), (0.3, 1), (0.3, 0.7), (0, 0.7), (0, 0.3), (0.3, 0.3)],
 )  # fmt: skip
 
 
-def buildings(
-    plan: np.ndarray[Any, Any], centre: FloatArray, size: FloatArray, angle: FloatArray
-) -> ObjectArray:
+def buildings(plan: np.ndarray[Any, Any], centre: FloatArray, size: FloatArray, angle: FloatArray) -> ObjectArray:
     """Polygons with the given plans, about their centres."""
     corners = [np.asarray(PLANS[p], dtype=np.float64) - 0.5 for p in plan]
     at = np.repeat(np.arange(len(plan)), [len(c) for c in corners])
@@ -45,7 +44,7 @@ def building_pairs(n: int, seed: int = 0) -> tuple[ObjectArray, ObjectArray]:
     rng = np.random.default_rng(seed)
     side = int(np.ceil(np.sqrt(n)))
     grid = np.column_stack([np.arange(n) % side, np.arange(n) // side]) * 30.0
-    centre = grid + [500_000.0, 5_400_000.0]
+    centre = grid + np.array([500_000.0, 5_400_000.0])
     plan = rng.integers(0, len(PLANS), n)
     size = rng.uniform(6.0, 18.0, (n, 2))
     angle = rng.uniform(0.0, np.pi, n)
@@ -90,7 +89,10 @@ def main() -> None:
     difference = float(np.max(np.abs(area - shapely.area(shapely.intersection(a, b)))))
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    print(f"{len(a)} building pairs, 4 to 12 vertices, {cores} threads; compilation excluded; best of {given.repeats} (GEOS: 1)")
+    print(
+        f"{len(a)} building pairs, 4 to 12 vertices, {cores} threads; compilation excluded; "
+        f"best of {given.repeats} (GEOS: 1)"
+    )
     print(f"{'':34}{'s':>10}{'us a pair':>12}{'GEOS / this':>13}")
     rows = [
         ("GEOS intersection + area", geos),

@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A first import of a heavy library inside a test would look like a slow example.
+settings.register_profile("geoeval", deadline=None)
+settings.load_profile("geoeval")
 
 _BESIDE = Path(__file__).resolve().parents[1].parent / "shared"
 

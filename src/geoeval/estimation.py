@@ -18,7 +18,7 @@ from geoeval.ledger import Evaluator, Ledger
 from geoeval.model import Estimate, FloatArray, IntArray, Interval, Proportion, Quantity, Scalar, Stratum, scalar_value
 from geoeval.stats.bootstrap import multiplicities, percentile_interval
 from geoeval.stats.interval import clopper_pearson, clustered_wilson, kish_effective, wilson
-from geoeval.stats.tally import Clustered
+from geoeval.stats.tally import Clustered, Totals
 
 #: Fewer clusters than these, and a bootstrap interval is printed but cannot decide a gate.
 BOOTSTRAP_CLUSTERS = 20
@@ -331,7 +331,7 @@ def _whole(value: Any) -> int:
     return int(np.asarray(value).reshape(-1)[0])
 
 
-def extras_of(evaluator: Evaluator[Any], ledger: Ledger) -> dict[str, Any]:
+def extras_of(evaluator: Evaluator[Any], whole: Totals) -> dict[str, Any]:
     """What an evaluator adds beside its estimates (confusion matrix, excluded classes); empty for most."""
     extras = getattr(evaluator, "extras", None)
-    return dict(extras(ledger.by_cluster().whole())) if extras is not None else {}
+    return dict(extras(whole)) if extras is not None else {}

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from geoeval import gates as gating
-from geoeval.estimation import Plan, estimate, exact_lower_bound, extras_of, per_class, stratify
+from geoeval.estimation import Plan, estimate, exact_lower_bound, extras_of, in_order, per_class, stratify
 from geoeval.ledger import Evaluator, Ledger, Row, Tallied, tally_unit
 from geoeval.model import Estimate, Evaluation, Finding, Gate, Records, Stratum, Unit
 from geoeval.options import Pairing, Source
 from geoeval.readers.unitset import UnitSet
+from geoeval.stats.tally import Totals
 
 Progress = Callable[[int, int], None]
 
@@ -153,9 +154,9 @@ def _read_units(evaluator: Evaluator[Any], reference: Source, prediction: Source
     if family == "raster":
         from geoeval.readers.points import labelled_points
         from geoeval.readers.raster import raster_units
-        from geoeval.readers.sources import is_table
+        from geoeval.readers.heights import holds_points
 
-        if is_table(reference.path):
+        if holds_points(reference):
             return labelled_points(reference, prediction, pairing)
         return raster_units(reference, prediction, pairing, categorical=True)
     if family == "elevation":
@@ -215,7 +216,7 @@ def summarise(
     strata = stratify(
         evaluator,
         ledger,
-        fields,
+        (*getattr(evaluator, "own_strata", ()), *fields),
         plan,
         critical=policy.critical,
         min_support=policy.min_support,
@@ -224,7 +225,11 @@ def summarise(
     classes = per_class(evaluator, ledger, plan)
     if getattr(evaluator, "exact_recall", False):
         estimates, classes, strata = _with_exact_recall(estimates, classes, strata, plan)
-    extras = extras_of(evaluator, ledger)
+    whole = ledger.by_cluster().whole()
+    estimates, classes = _with_design(evaluator, whole, plan, estimates, classes)
+    remarks = getattr(evaluator, "remarks", None)
+    findings = merged_findings((*findings, *(remarks(whole) if remarks else ())))
+    extras = extras_of(evaluator, whole)
     evaluation = Evaluation(
         family=evaluator.family,
         evaluator=evaluator.name,
@@ -242,6 +247,25 @@ def summarise(
         return evaluation
     verdicts, decided = gating.decide_all(demanded, evaluation, min_support=policy.min_support)
     return replace(evaluation, gates=verdicts, strata=decided)
+
+
+def _with_design(
+    evaluator: Evaluator[Any],
+    whole: Totals,
+    plan: Plan,
+    estimates: dict[str, Estimate],
+    classes: dict[str, dict[str, Estimate]],
+) -> tuple[dict[str, Estimate], dict[str, dict[str, Estimate]]]:
+    """Figures whose error comes from the sampling design, not from clusters; none for most families."""
+    design = getattr(evaluator, "design_estimates", None)
+    if design is None:
+        return estimates, classes
+    found = design(whole, plan.confidence)
+    merged = {
+        label: {**classes.get(label, {}), **found["per_class"].get(label, {})}
+        for label in (*classes, *found["per_class"])
+    }
+    return in_order(evaluator.family, {**estimates, **found["estimates"]}), merged
 
 
 def _own_gates(evaluator: Evaluator[Any]) -> tuple[Gate, ...]:

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import shapely
 
-from geoeval.coco import FIGURES, coco_summary
 from geoeval.evaluators.detection import Detection
 from geoeval.layers import ObjectPair, Objects
 from geoeval.ledger import Ledger, tally_unit
 from geoeval.model import Unit
+from geoeval.objects.coco import FIGURES, coco_summary
 
 pycocotools = pytest.importorskip("pycocotools")
 

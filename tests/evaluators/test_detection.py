@@ -270,6 +270,7 @@ def test_only_objects_inside_the_area_count_but_matches_cross_its_edge():
 def test_a_cap_is_applied_by_score_and_said():
     scene = unit(objects([box(0), box(100)]), objects([box(0), box(100)], score=[0.1, 0.9]))
     tallied = Detection(max_detections=1).tally(scene)
+    assert whole(tallied).sums["above_max_detections"] == 1
     assert whole(tallied).sums == {**whole(tallied).sums, "tp": 1, "fn": 1}
     assert [finding.says for finding in tallied.findings] == ["the cap of 1 detections per class cut 1 of 2"]
 
@@ -365,6 +366,19 @@ def test_hits_by_score_at_one_half_equal_the_first_threshold_of_ap(seed):
     assert (hits, inventions) == (sums.sums["tp"], sums.sums["fp"])
 
 
+@pytest.mark.parametrize("evaluator", [Detection(), Detection(class_aware=False), Detection(max_detections=5)])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_reference_that_counts_is_a_hit_or_a_miss_and_every_outcome_has_a_record(evaluator, seed):
+    pair = random_pair(seed)
+    rng = np.random.default_rng(seed)
+    seen = [rng.random(len(side)) < 0.7 for side in (pair.reference, pair.prediction)]
+    pair = replace(pair, reference_inside=seen[0], prediction_inside=seen[1])
+    tallied = evaluator.tally(Unit("u", lambda: pair))
+    sums = whole(tallied).sums
+    assert sums["tp"] + sums["fn"] == int(np.sum(seen[0] & ~pair.reference.ignore))
+    assert len(tallied.records) == sum(sums.get(name, 0) for name in ("tp", "fp", "fn", "ignored"))
+
+
 def test_the_reference_as_its_own_prediction_scores_one():
     pair = random_pair(1)
     keep = pair.reference.take(~pair.reference.ignore)
@@ -416,7 +430,17 @@ def test_coverage_risk_points_are_the_scores_and_their_hits():
     evaluator = Detection()
     rows, _ = tally_unit(evaluator, unit(objects([box(0)]), objects([box(0), box(50)], score=[0.4, 0.9])))
     confidence, correct = evaluator.coverage_risk(Ledger.of(rows).by_cluster().whole())
-    assert (confidence.tolist(), correct.tolist()) == ([0.9, 0.4], [False, True])
+    assert (confidence.tolist(), correct.tolist()) == ([0.9, 0.4], [0.0, 1.0])
+
+
+def test_the_optimal_localisation_recall_precision_error_by_hand():
+    """Accepting the first (IoU 0.8): 0.4 lost, one miss: 1.4 of 2. Accepting both adds an invention: 2.4 of 3."""
+    evaluator = Detection()
+    scene = unit(objects([box(0), box(100)]), objects([box(0, 8.0), box(50)], score=[0.9, 0.4]))
+    extras = evaluator.extras(Ledger.of(tally_unit(evaluator, scene)[0]).by_cluster().whole())
+    assert extras["optimal_lrp"][""] == {"lrp": pytest.approx(0.7), "score": 0.9}
+    # Calibration against precision times overlap: |0.9 - 0.8| and |0.4 - 0|, a half each.
+    assert extras["laece"] == pytest.approx(0.25)
 
 
 def test_options_are_refused_with_what_was_expected():

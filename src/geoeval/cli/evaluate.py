@@ -15,7 +15,7 @@ _OBJECTS = ("detection", "footprint", "vector", "change")
 _ONLY = {
     "iou": _OBJECTS,
     "assignment": _OBJECTS,
-    "score_min": ("detection",),
+    "score_min": _OBJECTS,
     "class_aware": ("detection", "footprint", "vector"),
     "max_detections": ("detection",),
     "protocol": ("detection",),
@@ -198,7 +198,7 @@ def _refuse_foreign(family: str, given: dict[str, Any]) -> None:
 
 
 def _evaluator(family: str, given: dict[str, Any]) -> Any:
-    from geoeval.config import evaluator_of
+    from geoeval.families import evaluator_of
 
     names = {
         "iou": "iou",

@@ -21,16 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geoeval.cells import Places, Sheet, encode, groups, places
-from geoeval.declared import check_choice, check_distance, check_share
-from geoeval.diagnosis import count_errors, error_counts, error_types
 from geoeval.errors import ConfigError, InputError
-from geoeval.figures import mean, missing, object_counts
 from geoeval.layers import ObjectPair, Objects
 from geoeval.ledger import Tallied
 from geoeval.model import FloatArray, IntArray, Proportion, Quantity, Scalar, Unit
-from geoeval.options import Assignment
-from geoeval.pairing import (
+from geoeval.objects.cells import Places, Sheet, encode, groups, places
+from geoeval.objects.declared import check_choice, check_distance, check_share
+from geoeval.objects.diagnosis import count_errors, error_counts, error_types
+from geoeval.objects.figures import mean, missing, object_counts
+from geoeval.objects.pairing import (
     ASSIGNMENTS,
     BACKGROUND_IOU,
     Candidates,
@@ -44,6 +43,7 @@ from geoeval.pairing import (
     records,
     without_scores,
 )
+from geoeval.options import Assignment
 from geoeval.stats.counts import Counts, f1
 from geoeval.stats.tally import Totals
 

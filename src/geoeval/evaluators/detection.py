@@ -8,7 +8,7 @@ Quantities    precision and recall (proportions), F1, AP at 0.50 and over 0.50:0
               the score at IoU 0.5, and the area under the risk-coverage curve.
 Differs       from pycocotools: no cap of 100 detections, tied scores make one point of the curve, undefined is null
               instead of −1. ``protocol = "coco"`` restores the cap and the ties inside an image;
-              :func:`geoeval.coco.coco_summary` gives the twelve COCO figures to 1e-9.
+              :func:`geoeval.objects.coco.coco_summary` gives the twelve COCO figures to 1e-9.
 """
 
 from __future__ import annotations
@@ -21,21 +21,14 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from geoeval.cells import Places, Sheet, places
-from geoeval.coco import THRESHOLDS, box_candidates
-from geoeval.declared import check_choice, check_distance, check_share
-from geoeval.detections import (
-    LEVELS,
-    add_calibration,
-    add_ranked,
-    admissible,
-    calibration_redraws,
-    counted_references,
-    first_of_each_class,
-    flags,
-    mean_average_precision,
-)
-from geoeval.diagnosis import (
+from geoeval.errors import ConfigError, InputError
+from geoeval.layers import ObjectPair
+from geoeval.ledger import Tallied
+from geoeval.model import Finding, FloatArray, Quantity, Unit
+from geoeval.objects.cells import Places, Sheet, places
+from geoeval.objects.coco import THRESHOLDS, box_candidates
+from geoeval.objects.declared import check_choice, check_distance, check_share
+from geoeval.objects.diagnosis import (
     confusion_matrix,
     count_confusion,
     count_errors,
@@ -43,13 +36,16 @@ from geoeval.diagnosis import (
     error_types,
     excluded_classes,
 )
-from geoeval.errors import ConfigError, InputError
-from geoeval.figures import defined, mean, missing, object_counts
-from geoeval.layers import ObjectPair
-from geoeval.ledger import Tallied
-from geoeval.model import Finding, FloatArray, Quantity, Unit, scalar_value
-from geoeval.options import Assignment
-from geoeval.pairing import (
+from geoeval.objects.figures import defined, mean, missing, object_counts
+from geoeval.objects.flags import (
+    add_ranked,
+    add_seen,
+    admissible,
+    counted_references,
+    first_of_each_class,
+    flags,
+)
+from geoeval.objects.pairing import (
     ASSIGNMENTS,
     BACKGROUND_IOU,
     Candidates,
@@ -63,8 +59,18 @@ from geoeval.pairing import (
     match,
     outcomes,
     records,
+    similarity_of,
     without_scores,
 )
+from geoeval.objects.ranked_figures import (
+    average_precision_figures,
+    average_precision_values,
+    confidence_figures,
+    coverage_risk_points,
+    localisation_aware_ece,
+    optimal_lrp,
+)
+from geoeval.options import Assignment
 from geoeval.stats.tally import Totals
 
 #: Detections that pycocotools looks at, per image and class.
@@ -165,6 +171,7 @@ class Detection:
         result = outcomes(pair, matched, taking)
         count_outcomes(sheet, place, result, kind="point" if kind == "point" else "")
         sheet.count("below_score_min", place.prediction[abstained])
+        sheet.count("above_max_detections", place.prediction[~kept])
         if kind != "point":
             self._add_overlap(sheet, place, result)
         if pair.prediction.score is None:
@@ -193,15 +200,14 @@ class Detection:
         unscored = "not_applicable" if np.any(totals["unscored"]) else None
         unmeasured = "not_applicable" if _points(totals) else None
         out: dict[str, Quantity] = {}
-        for name, levels in (("ap50", (0,)), ("ap50_95", tuple(range(LEVELS)))):
-            reason = unmeasured or unscored
-            out[name] = missing(totals, reason) if reason else mean_average_precision(totals, "ap", levels)
+        reason = unmeasured or unscored
+        out["ap50"], out["ap50_95"] = (missing(totals, reason),) * 2 if reason else average_precision_figures(totals)
         overlaps = totals.rows.get("iou")
         if overlaps is None:
             out["iou_median"] = missing(totals, unmeasured or "undefined_ratio", totals["tp"])
         else:
             out["iou_median"] = defined(quantile_redraws(overlaps, 0, 0.5), totals["tp"])
-        return {**out, **_confidence(totals, unscored)}
+        return {**out, **confidence_figures(totals, unscored)}
 
     def class_quantities(self, totals: Totals) -> Mapping[str, Mapping[str, Quantity]]:  # noqa: ARG002 - cells carry classes
         """Nothing: cells carry the class."""
@@ -215,27 +221,24 @@ class Detection:
             out["confusion"] = confusion
             out["excluded_classes"] = excluded_classes(totals)
         out["error_types"] = error_counts(totals)
-        out["abstentions"] = {"below_score_min": int(totals["below_score_min"][0])}
+        out["abstentions"] = {reason: int(totals[reason][0]) for reason in ("below_score_min", "above_max_detections")}
         out["ignored"] = int(totals["ignored"][0])
-        if self.area_ranges and not np.any(totals["unscored"]):
+        if np.any(totals["unscored"]):
+            return out
+        if _points(totals):
+            out["ap_at_max_distance"] = average_precision_values(totals, "apd")["ap50"]
+            return out
+        if self.area_ranges:
             out["area_ranges"] = {
-                name: {
-                    "ap50": scalar_value(mean_average_precision(totals, f"ap[{name}]", (0,)).value),
-                    "ap50_95": scalar_value(mean_average_precision(totals, f"ap[{name}]", tuple(range(LEVELS))).value),
-                }
-                for name, _, _ in self.area_ranges
+                name: average_precision_values(totals, f"ap[{name}]") for name, _, _ in self.area_ranges
             }
-        if _points(totals) and not np.any(totals["unscored"]):
-            out["ap_at_max_distance"] = scalar_value(mean_average_precision(totals, "apd", (0,)).value)
+        out["laece"] = localisation_aware_ece(totals)
+        out["optimal_lrp"] = optimal_lrp(totals)
         return out
 
-    def coverage_risk(self, totals: Totals) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Confidence of every detection, descending, and whether it is a hit at IoU 0.5."""
-        seen = totals.rows.get("calibration")
-        if seen is None:
-            return np.zeros(0), np.zeros(0, dtype=bool)
-        values = np.repeat(seen.values, seen.weights(0), axis=0)[::-1]
-        return values[:, 0].copy(), values[:, 1] > 0
+    def coverage_risk(self, totals: Totals) -> tuple[FloatArray, FloatArray]:
+        """Confidence of every detection, descending, and 1 where it is a hit at IoU 0.5, else 0."""
+        return coverage_risk_points(totals)
 
     def _kept(self, unit: str, pair: ObjectPair, *, labelled: bool) -> tuple[NDArray[np.bool_], tuple[Finding, ...]]:
         limit = self.max_detections or (COCO_CAP if self.protocol == "coco" else None)
@@ -288,7 +291,11 @@ class Detection:
         of = flags(pair, found, thresholds=thresholds, kept=kept, by_row=by_row)
         name = "apd" if kind == "point" else "ap"
         add_ranked(sheet, place, pair, of, counted_references(pair), name, labelled=labelled)
-        add_calibration(sheet, place, pair, of)
+        overlap = np.zeros(len(pair.prediction))
+        if kind != "point":
+            took = np.flatnonzero(of.hit[0])
+            overlap[took] = similarity_of(pair, found, of.taken[0][took], took)
+        add_seen(sheet, place, pair, of, overlap, labelled=labelled)
         if kind == "point" or not self.area_ranges:
             return
         area = (np.asarray(shapely.area(pair.reference.geometry)), np.asarray(shapely.area(pair.prediction.geometry)))
@@ -330,21 +337,3 @@ def _scored_if_empty(pair: ObjectPair) -> ObjectPair:
 
 def _points(totals: Totals) -> bool:
     return bool(np.any(totals["kind@point"]))
-
-
-def _confidence(totals: Totals, reason: str | None) -> dict[str, Quantity]:
-    from geoeval.stats.calibration import brier, ece
-    from geoeval.stats.ranking import risk_redraws
-
-    seen = totals.rows.get("calibration")
-    n = totals["ranked"]
-    if seen is None or reason is not None:
-        return {name: missing(totals, reason or "no_support", n) for name in ("ece", "brier", "aurc", "eaurc", "augrc")}
-    risk = risk_redraws(seen, 0, 2)
-    return {
-        "ece": defined(calibration_redraws(seen, ece), n),
-        "brier": defined(calibration_redraws(seen, brier), n),
-        "aurc": defined(risk.aurc, n),
-        "eaurc": defined(risk.eaurc, n),
-        "augrc": defined(risk.augrc, n),
-    }

@@ -6,9 +6,10 @@ Conventions   error = prediction − reference, in the declared unit, in float64
 Quantities    count, coverage (a proportion), bias, median, mae, rmse, std (ddof 1), nmad, le68, le90, le95 (percentiles
               68.27, 90 and 95 of |error|), min, max, skewness (g1), kurtosis (excess, g2).
 Exactness     moments are whole-number sums. Quantiles are exact up to 64 MiB of float32 errors for each unit (above
-              2 Mi cells to float32's 6e-8 of the recentred error; a subgroup may then still fall in a bin, and is marked
-              ``sketch``); beyond, they come from bins of half width 1.2e-4 of the recentred error, are marked
-              ``sketch``, and their bounds stand in ``extras``. Redraws of rasters above 2 Mi cells use bins of 2e-3.
+              2 Mi cells to float32's 6e-8 of the recentred error; a subgroup may then still fall in a bin, and is
+              marked ``sketch``); beyond, they come from bins of half width 1.2e-4 of the recentred error, are marked
+              ``sketch``, and their bounds stand in ``extras``. Redraws of rasters above 2 Mi cells take errors to lie
+              evenly inside bins of half width 8e-3 of the recentred error.
 Differs       from tools that call P95 − P5, or 1.6449 · RMSE, LE90: these stand in ``extras`` under their own names. A
               comparison of two rasters is a census and is labelled "not a checkpoint test".
 """

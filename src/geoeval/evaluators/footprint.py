@@ -15,15 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from geoeval.declared import check_choice, check_distance, check_share
-from geoeval.diagnosis import error_counts
 from geoeval.errors import InputError
 from geoeval.layers import ObjectPair
 from geoeval.ledger import Tallied
 from geoeval.model import Quantity, Unit
+from geoeval.objects.declared import check_choice, check_distance, check_share
+from geoeval.objects.pairing import ASSIGNMENTS, geometry_kind
+from geoeval.objects.polygons import PolygonRules, polygon_extras, polygon_quantities, polygon_ranked, tally_polygons
 from geoeval.options import Assignment
-from geoeval.pairing import ASSIGNMENTS, geometry_kind
-from geoeval.polygons import PolygonRules, defects_of, polygon_quantities, polygon_ranked, tally_polygons
 from geoeval.stats.tally import Totals
 
 
@@ -97,10 +96,5 @@ class Footprint:
         return {}
 
     def extras(self, totals: Totals) -> dict[str, Any]:
-        """Error types, invalid features by reason, and abstentions."""
-        return {
-            "error_types": error_counts(totals),
-            "defects": defects_of(totals),
-            "abstentions": {"below_score_min": int(totals["below_score_min"][0])},
-            "ignored": int(totals["ignored"][0]),
-        }
+        """Confusion of classes, error types, defects by reason, abstentions, and further shapes of the hits."""
+        return polygon_extras(totals)

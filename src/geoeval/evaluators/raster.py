@@ -1,21 +1,24 @@
 """Categorical rasters: a map of classes against another, pixel by pixel, or against labelled sample points.
 
-Compared      cells that are valid on both sides; four disjoint counts say what was not: joint, reference only, prediction
-              only, neither. ``coverage`` is joint / reference-valid.
+Compared      cells that are valid on both sides; four disjoint counts say what was not: joint, reference only,
+              prediction only, neither. ``coverage`` is joint / reference-valid.
 Conventions   rows of the confusion matrix are the prediction, columns the reference; any whole-number codes, keyed by
               code, 0 and 255 included unless declared nodata. Points carry labels as text.
-Quantities    accuracy and coverage (proportions); IoU, F1, kappa, MCC, quantity and allocation disagreement (scalars); on
-              geographic grids also the accuracy weighted by the true area of the cells. Accuracy itself is unweighted.
-Intervals     a wall-to-wall comparison is a census, and neighbouring pixels are no independent trials: spatial blocks or
-              files are the clusters that give the interval. Without clusters there is none.
-Points        plain figures are shares of the sample. Where a ``design`` is declared, :meth:`Raster.design_estimates` gives
-              the adjusted accuracy and the areas with the standard errors of that design.
+Quantities    accuracy and coverage (proportions); IoU, F1, kappa, MCC, quantity and allocation disagreement (scalars);
+              on geographic grids also the accuracy weighted by the true area of the cells. Accuracy itself is
+              unweighted.
+Intervals     a wall-to-wall comparison is a census, and neighbouring pixels are no independent trials: spatial blocks
+              or files are the clusters that give the interval. Without clusters there is none.
+Points        plain figures are shares of the sample. Where a ``design`` is declared, :meth:`Raster.design_estimates`
+              gives the adjusted accuracy and the areas with the standard errors of that design.
 Differs       from tools that leave 255 out, average absent classes as 0, or treat 0 as background: none of that here.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,12 +43,16 @@ AREA_QUANTA = 10**6
 #: Blocks of a cell that are kept before they are added up.
 _KEPT = 64
 
+#: Threads that count, and blocks that may wait for them.
+_THREADS = 2
+_WAITING = 6
+
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Raster:
-    """How well does a map of classes agree with a reference map, or with labelled points?
+    """How well a map of classes agrees with a reference map, or with labelled points.
 
     Parameters
     ----------
@@ -118,12 +125,13 @@ class Raster:
 
     def ranked(self, totals: Totals) -> Mapping[str, Quantity]:
         """Nothing is ranked here."""
+        del totals
         return {}
 
     def class_quantities(self, totals: Totals) -> Mapping[str, Mapping[str, Quantity]]:
         """Precision, recall, F1, IoU and how often each class stands on either side, by class."""
         labels, confusion = self._confusion(totals)
-        parts = {
+        parts: dict[str, Quantity] = {
             "precision": figures.precision(confusion),
             "recall": figures.recall(confusion),
             "f1": figures.f1(confusion),
@@ -134,7 +142,7 @@ class Raster:
         census = _unclustered(totals)
         out: dict[str, dict[str, Quantity]] = {}
         for at, label in enumerate(labels):
-            row = {name: _column(quantity, at) for name, quantity in parts.items()}
+            row: dict[str, Quantity] = {name: _column(quantity, at) for name, quantity in parts.items()}
             out[label] = {name: _census(quantity) for name, quantity in row.items()} if census else row
         return out
 
@@ -211,16 +219,33 @@ def _finite(value: float) -> float | None:
 
 
 def _tally_blocks(pair: RasterPair, *, clustered: bool) -> dict[Cell, Tally]:
+    """Blocks are counted in two threads (numpy lets go of the interpreter); tallies add in any order."""
     compiled = pair.shape[0] * pair.shape[1] > COMPILED_PX
     parts: dict[Cell, list[Tally]] = {}
-    for block in pair.blocks():
-        for strata, mask in _places(block):
-            tally = _tally_block(block, mask, compiled=compiled, clustered=clustered)
-            kept = parts.setdefault(Cell(block.cluster, "", strata), [])
+    waiting: deque[Future[dict[Cell, Tally]]] = deque()
+
+    def keep(done: dict[Cell, Tally]) -> None:
+        for cell, tally in done.items():
+            kept = parts.setdefault(cell, [])
             kept.append(tally)
             if len(kept) >= _KEPT:
                 kept[:] = [total(kept)]
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for block in pair.blocks():
+            waiting.append(pool.submit(_tally_block, block, compiled=compiled, clustered=clustered))
+            if len(waiting) > _WAITING:
+                keep(waiting.popleft().result())
+        for future in waiting:
+            keep(future.result())
     return {cell: total(tallies) for cell, tallies in parts.items()}
+
+
+def _tally_block(block: Block, *, compiled: bool, clustered: bool) -> dict[Cell, Tally]:
+    return {
+        Cell(block.cluster, "", strata): _tally_place(block, mask, compiled=compiled, clustered=clustered)
+        for strata, mask in _places(block)
+    }
 
 
 def _places(block: Block) -> Iterator[tuple[tuple[tuple[str, str], ...], Mask | None]]:
@@ -237,7 +262,7 @@ def _places(block: Block) -> Iterator[tuple[tuple[tuple[str, str], ...], Mask | 
         yield tuple(zip(names, values, strict=True)), place == at
 
 
-def _tally_block(block: Block, mask: Mask | None, *, compiled: bool, clustered: bool) -> Tally:
+def _tally_place(block: Block, mask: Mask | None, *, compiled: bool, clustered: bool) -> Tally:
     reference, prediction = block.reference_valid, block.prediction_valid
     size = reference.size if mask is None else int(np.count_nonzero(mask))
     if mask is not None:

@@ -288,18 +288,20 @@ def _records(
         for j in result.unmatched
     ]
 
-    def column(values: NDArray[Any], at: int) -> list[Any]:
-        return ["" if row[at] < 0 else values[row[at]] for row in rows]
+    left, right = [row[2] for row in rows], [row[3] for row in rows]
+
+    def column(values: NDArray[Any], at: Sequence[int]) -> list[Any]:
+        return ["" if i < 0 else values[i] for i in at]
 
     return Records.of(
         len(rows),
         unit=unit,
         outcome=[row[0] for row in rows],
         error_type=[row[1] for row in rows],
-        reference_id=column(pair.reference["id"], 2),
-        prediction_id=column(pair.prediction["id"], 3),
-        reference_label=column(codes[0], 2),
-        prediction_label=column(codes[1], 3),
+        reference_id=column(pair.reference["id"], left),
+        prediction_id=column(pair.prediction["id"], right),
+        reference_label=column(codes[0], left),
+        prediction_label=column(codes[1], right),
         cluster=[pair.prediction_cluster[j] if i < 0 else pair.cluster[i] for _, _, i, j in rows],
         strata=_record_strata(pair, rows),
     )

@@ -21,17 +21,15 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from geoeval.attributes import count_agreement, quantities_of_agreement
-from geoeval.cells import Places, Sheet, places
-from geoeval.declared import check_choice, check_distance, check_share
-from geoeval.diagnosis import error_counts
 from geoeval.errors import InputError
-from geoeval.figures import defined, mean, missing, object_counts
 from geoeval.layers import ObjectPair, Objects
 from geoeval.ledger import Tallied
 from geoeval.model import FloatArray, IntArray, ObjectArray, Quantity, Records, Scalar, Unit, ratio_of, scalar_value
-from geoeval.options import Assignment
-from geoeval.pairing import (
+from geoeval.objects.attributes import count_agreement, quantities_of_agreement
+from geoeval.objects.cells import Places, Sheet, places
+from geoeval.objects.declared import check_choice, check_distance, check_share
+from geoeval.objects.figures import defined, length_unit, mean, missing, object_counts
+from geoeval.objects.pairing import (
     ASSIGNMENTS,
     Outcomes,
     at_operating_point,
@@ -46,7 +44,9 @@ from geoeval.pairing import (
     records,
     without_scores,
 )
-from geoeval.polygons import PolygonRules, defects_of, polygon_quantities, polygon_ranked, tally_polygons
+from geoeval.objects.polygons import PolygonRules, polygon_extras, polygon_quantities, polygon_ranked, tally_polygons
+from geoeval.objects.whole_layers import add_validity, defects_of
+from geoeval.options import Assignment
 from geoeval.stats.tally import Totals
 
 #: Share of a line within the buffer from which its record reads as found.
@@ -154,10 +154,11 @@ class Vector:
         """Error types and defects of polygons; robust figures of points."""
         kind = self._kind(totals)
         if kind == "line":
-            return {}
+            return {"defects": defects_of(totals)}
         if kind == "polygon":
-            return {"error_types": error_counts(totals), "defects": defects_of(totals)}
+            return polygon_extras(totals)
         return {
+            "defects": defects_of(totals),
             "radial_median": scalar_value(_radial(totals, 0.5).value),
             "rmse_x": scalar_value(_root(totals, "dx2").value),
             "rmse_y": scalar_value(_root(totals, "dy2").value),
@@ -192,6 +193,7 @@ class Vector:
         count_outcomes(sheet, place, result, kind="point")
         sheet.count("below_score_min", place.prediction[abstained])
         _add_offsets(sheet, place, pair, result)
+        add_validity(sheet, pair)
         unknown = count_agreement(sheet, place, pair, result, unit)
         return Tallied(sheet.tallies(), records(unit, pair, place, result), (*findings, *unknown))
 
@@ -201,6 +203,8 @@ class Vector:
         place = places(pair, labelled=both_labelled(pair))
         sheet = Sheet(place.cells)
         sheet.count("below_score_min", place.prediction[abstained])
+        if pair.unit_of_length != "m":
+            sheet.count(f"unit@{pair.unit_of_length}", place.prediction)
         use_a = inside(pair.reference, pair.reference_inside)
         use_b = inside(pair.prediction, pair.prediction_inside)
         every_b = np.ones(len(use_b), dtype=bool) if active is None else active
@@ -224,6 +228,7 @@ class Vector:
             self.buffer_m,
             "prediction",
         )
+        add_validity(sheet, pair)
         return Tallied(sheet.tallies(), _line_records(unit, pair, place, share_a, share_b))
 
 
@@ -314,7 +319,7 @@ def _line_quantities(totals: Totals) -> dict[str, Quantity]:
 
 def _rms(totals: Totals, n: IntArray) -> Scalar:
     squares = ratio_of(totals.real("square_distance"), totals.real("square_length"), n)
-    return defined(np.sqrt(np.asarray(squares.value, dtype=np.float64)), n, "m")
+    return defined(np.sqrt(np.asarray(squares.value, dtype=np.float64)), n, length_unit(totals))
 
 
 def _add_offsets(sheet: Sheet, place: Places, pair: ObjectPair, result: Outcomes) -> None:
@@ -325,6 +330,8 @@ def _add_offsets(sheet: Sheet, place: Places, pair: ObjectPair, result: Outcomes
     b = shapely.centroid(pair.prediction.geometry[result.prediction[there]])
     dx, dy = np.round(shapely.get_x(b) - shapely.get_x(a), 9), np.round(shapely.get_y(b) - shapely.get_y(a), 9)
     sheet.count("measured", at)
+    if pair.unit_of_length != "m":
+        sheet.count(f"unit@{pair.unit_of_length}", at)
     for name, values in (("dx", dx), ("dy", dy), ("dx2", dx * dx), ("dy2", dy * dy)):
         sheet.real(name, at, values)
     sheet.rows("offset", at, np.round(np.hypot(dx, dy), 9), dx, dy)
@@ -334,8 +341,8 @@ def _point_quantities(totals: Totals) -> dict[str, Quantity]:
     return {
         **object_counts(totals),
         "rmse": _root(totals, "dx2", "dy2"),
-        "bias_x": mean(totals, "dx", "measured", "m"),
-        "bias_y": mean(totals, "dy", "measured", "m"),
+        "bias_x": mean(totals, "dx", "measured", length_unit(totals)),
+        "bias_y": mean(totals, "dy", "measured", length_unit(totals)),
     }
 
 
@@ -343,7 +350,7 @@ def _root(totals: Totals, *names: str) -> Scalar:
     n = totals["measured"]
     top = np.sum([totals.real(name) for name in names], axis=0)
     squares = ratio_of(top, np.asarray(n, dtype=np.float64), n)
-    return defined(np.sqrt(np.asarray(squares.value, dtype=np.float64)), n, "m")
+    return defined(np.sqrt(np.asarray(squares.value, dtype=np.float64)), n, length_unit(totals))
 
 
 def _radial(totals: Totals, share: float) -> Scalar:
@@ -355,5 +362,5 @@ def _quantile(totals: Totals, column: int, share: float) -> Scalar:
 
     rows = totals.rows.get("offset")
     if rows is None:
-        return missing(totals, "undefined_ratio", totals["measured"], "m")
-    return defined(quantile_redraws(rows, column, share), totals["measured"], "m")
+        return missing(totals, "undefined_ratio", totals["measured"], length_unit(totals))
+    return defined(quantile_redraws(rows, column, share), totals["measured"], length_unit(totals))

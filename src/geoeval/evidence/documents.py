@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from geoeval.errors import BundleError
-from geoeval.evidence.canonical import canonical_bytes, plain
+from geoeval.evidence.canonical import SAFE_INTEGER, canonical_bytes, plain
 from geoeval.evidence.shape import evaluation_from_json, evaluation_json, verdict_from_json, verdict_json
 from geoeval.model import Evaluation, Verdict
 
@@ -57,18 +57,26 @@ def _must_be(data: object, schema: str, key: str) -> None:
         raise BundleError(f"expected a document {schema!r} with {key!r}")
 
 
+def _number(text: str) -> int | float:
+    number = int(text)
+    return number if abs(number) < SAFE_INTEGER else float(number)
+
+
 def document_bytes(document: Mapping[str, Any]) -> bytes:
     """The bytes of a document, as they stand in a bundle."""
     return canonical_bytes(document)
 
 
 def document_of(data: bytes, name: str) -> Any:
-    """A JSON document from its bytes; ``NaN`` and ``Infinity``, which JSON does not have, are refused."""
+    """A JSON document from its bytes; ``NaN`` and ``Infinity``, which JSON does not have, are refused.
+
+    A number from 2**53 on was a real number when it was written, since whole numbers of that size are text.
+    """
 
     def refuse(word: str) -> None:
         raise BundleError(f"{name}: {word} is not JSON; an undefined number is null with a reason")
 
     try:
-        return json.loads(data.decode("utf-8"), parse_constant=refuse)
+        return json.loads(data.decode("utf-8"), parse_constant=refuse, parse_int=_number)
     except ValueError as error:
         raise BundleError(f"{name}: is not JSON ({error})") from error

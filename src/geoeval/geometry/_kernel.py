@@ -12,4 +12,4 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 def kernel(function: _F) -> _F:
     """Compile for speed: cached on disk, without the interpreter lock, and never with reordered arithmetic."""
-    return cast(_F, numba.njit(cache=True, nogil=True)(function))
+    return cast("_F", numba.njit(cache=True, nogil=True)(function))

@@ -1,7 +1,7 @@
 """Area shared by two polygons, from their edges alone.
 
-The indicator of a polygon is a signed sum of the regions under its edges: those that run above the polygon count +1, those
-that run below it -1. Therefore
+The indicator of a polygon is a signed sum of the regions under its edges: those that run above the polygon count +1,
+those that run below it -1. Therefore
 
     area(A and B) = sum over edge pairs of sign_a * sign_b * integral of min(y_a(x), y_b(x)) dx over the shared x-range
 
@@ -26,7 +26,7 @@ _SWEEP = 1024
 
 @kernel
 def ring_signs(xy: FloatArray, path: IntArray, role: IntArray) -> FloatArray:
-    """Factor of each ring: 1 where its interior lies on the side that its role wants, else -1, whatever its direction."""
+    """Factor of each ring that turns shells counterclockwise and holes clockwise, whatever their direction."""
     sign = np.empty(len(path) - 1)
     for p in range(len(path) - 1):
         first, last = path[p], path[p + 1]
@@ -135,7 +135,7 @@ def _shared(a: FloatArray, i: int, b: FloatArray, j: int) -> float:
         twice = b_left + b_right
         if d_right < 0.0:
             twice -= d_right * (d_right / (d_left - d_right))
-    return 0.5 * (right - left) * twice * a[i, _SIGN] * b[j, _SIGN]
+    return float(0.5 * (right - left) * twice * a[i, _SIGN] * b[j, _SIGN])
 
 
 @kernel
@@ -193,8 +193,8 @@ def shared_areas(
 ) -> None:
     """Area shared by each pair start .. stop - 1, into ``out``.
 
-    ``box`` (pairs, 4) is the rectangle shared by the bounding boxes: x, y, width, height. ``most`` is the largest number
-    of pieces that an object can leave (two an edge).
+    ``box`` (pairs, 4) is the rectangle shared by the bounding boxes: x, y, width, height. ``most`` is the largest
+    number of pieces that an object can leave (two an edge).
     """
     a = np.empty((most, 6))
     b = np.empty((most, 6))

@@ -1,8 +1,9 @@
 """Which polygons of two layers overlap, by how much, and the area of whole layers.
 
-Areas come from edge pairs in a compiled kernel, without an intersection geometry; they agree with GEOS to rounding. Valid
-polygons are assumed (:mod:`geoeval.geometry.validity` repairs). Polygons that share no more than an edge or a corner do
-not overlap: an area below what the spacing of floating-point numbers at these coordinates can tell from touching is 0.
+Areas come from edge pairs in a compiled kernel, without an intersection geometry; they agree with GEOS to rounding.
+Valid polygons are assumed (:mod:`geoeval.geometry.validity` repairs). Polygons that share no more than an edge or a
+corner do not overlap: an area below what the spacing of floating-point numbers at these coordinates can tell from
+touching is 0.
 """
 
 from __future__ import annotations
@@ -180,14 +181,14 @@ def _shared_boxes(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]
     """Rectangles shared by bounding boxes, as x, y, width, height (0 where they do not overlap), and number spacing."""
     low = np.maximum(a[:, :2], b[:, :2])
     size = np.maximum(np.minimum(a[:, 2:], b[:, 2:]) - low, 0.0)
-    furthest = np.max(np.abs(np.concatenate([a, b], axis=1)), axis=1, initial=0.0)
-    return np.concatenate([low, size], axis=1), np.spacing(furthest)
+    furthest: FloatArray = np.max(np.abs(np.concatenate([a, b], axis=1)), axis=1, initial=0.0)
+    return np.concatenate([low, size], axis=1), np.asarray(np.spacing(furthest), dtype=np.float64)
 
 
 def _iou(area: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
     united = a + b - area
     iou = np.divide(area, united, out=np.zeros_like(area), where=united > 0.0)
-    return np.round(np.minimum(iou, 1.0), _DECIMALS)
+    return np.asarray(np.round(np.minimum(iou, 1.0), _DECIMALS), dtype=np.float64)
 
 
 def packed_signed(geometry: ObjectArray) -> tuple[Paths, FloatArray]:

@@ -53,7 +53,7 @@ class Paths:
     @property
     def vertices(self) -> IntArray:
         """How many vertices each object has (objects,), the closing vertex of a ring not counted."""
-        rings = np.concatenate([[0], np.cumsum(self.role != 0)])
+        rings = starts(np.abs(self.role))
         return np.asarray(np.diff(self.path[self.owner]) - np.diff(rings[self.owner]), dtype=np.int64)
 
 
@@ -98,7 +98,7 @@ def _packed_polygons(geometry: ObjectArray) -> Paths:
     sizes, roles, counts = _rings(geometry[~plain])
     owned = np.ones(len(geometry), dtype=np.int64)
     owned[~plain] = counts
-    owner = np.concatenate([[0], np.cumsum(owned)])
+    owner = starts(owned)
     first = owner[:-1][plain]
     size = np.empty(owner[-1], dtype=np.int64)
     role = np.ones(owner[-1], dtype=np.int64)
@@ -107,7 +107,7 @@ def _packed_polygons(geometry: ObjectArray) -> Paths:
     size[first] = points[plain]
     size[other], role[other] = sizes, roles
     xy = np.ascontiguousarray(shapely.get_coordinates(geometry), dtype=np.float64)
-    return Paths(xy, np.concatenate([[0], np.cumsum(size)]), owner, role)
+    return Paths(xy, starts(size), owner, role)
 
 
 def _rings(geometry: ObjectArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -128,6 +128,10 @@ def _packed_lines(geometry: ObjectArray) -> Paths:
     path = np.asarray(offsets[0], dtype=np.int64)
     single = kind != shapely.GeometryType.MULTILINESTRING
     owner = np.arange(len(path), dtype=np.int64) if single else np.asarray(offsets[1], dtype=np.int64)
+    # An empty line is an object without paths, not one with a path of no points.
+    filled = np.diff(path) > 0
+    owner = starts(filled.astype(np.int64))[owner]
+    path = starts(np.diff(path)[filled])
     return Paths(np.ascontiguousarray(xy, dtype=np.float64), path, owner, np.zeros(len(path) - 1, dtype=np.int64))
 
 
@@ -141,10 +145,36 @@ def segments_of(paths: Paths) -> tuple[FloatArray, IntArray]:
     ([[0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0, 2.0]], array([0, 0]))
     """
     inner = np.ones(len(paths.xy), dtype=bool)
-    inner[paths.path[1:][np.diff(paths.path) > 0] - 1] = False
+    inner[paths.path[1:] - 1] = False
     start = np.flatnonzero(inner)
     segments = np.concatenate([paths.xy[start], paths.xy[start + 1]], axis=1)
     return segments, np.repeat(np.arange(len(paths), dtype=np.int64), paths.segments)
+
+
+def vertices_of(paths: Paths) -> tuple[FloatArray, IntArray]:
+    """Every vertex (n, 2), closing vertices left out, and where each object begins among them (objects + 1,).
+
+    Examples
+    --------
+    >>> vertices_of(pack(np.array([shapely.Polygon([(0, 0), (4, 0), (0, 3)])])))[0].tolist()
+    [[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]]
+    """
+    kept = np.ones(len(paths.xy), dtype=bool)
+    kept[paths.path[1:][paths.role != 0] - 1] = False
+    return np.ascontiguousarray(paths.xy[kept]), starts(paths.vertices)
+
+
+def starts(counts: IntArray) -> IntArray:
+    """Where each of consecutive groups of these sizes begins, and where the last one ends.
+
+    Examples
+    --------
+    >>> starts(np.array([2, 0, 3]))
+    array([0, 2, 2, 5])
+    """
+    out = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=out[1:])
+    return out
 
 
 def segment_boxes(segments: FloatArray, margin: float = 0.0) -> ObjectArray:

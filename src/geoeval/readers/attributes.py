@@ -62,7 +62,7 @@ def _bad_score(side: Side, column: str, values: FloatArray, bad: NDArray[Any]) -
     first = int(bad[0])
     value = "no value" if np.isnan(values[first]) else f"{values[first]:g}"
     present = values[np.isfinite(values)]
-    if len(present) and present.max() > 1 and present.max() <= 100 and present.min() >= 0:
+    if len(present) and 20 < present.max() <= 100 and present.min() >= 0:
         mend = "is it a percentage? Divide by 100"
     elif np.isnan(values[first]):
         mend = "give every feature a score, filter the others out, or say that there is no score column (score = '')"
@@ -178,7 +178,9 @@ def identities(side: Side, content: tuple[NDArray[Any], ...], remarks: Remarks) 
     from geoeval.geometry.identity import content_ids
 
     geometry = side.geometry if side.geometry is not None else np.full(len(side), None, dtype=object)
-    return np.asarray(content_ids(geometry, side.unit, *content), dtype=object)
+    # Two images may hold the same box; the unit tells them apart.
+    several = len(side) and bool((side.unit != side.unit[0]).any())
+    return np.asarray(content_ids(geometry, *([side.unit] if several else []), *content), dtype=object)
 
 
 def _id_faults(side: Side, text: ObjectArray) -> tuple[str, NDArray[Any]] | None:

@@ -178,9 +178,13 @@ def by_column(reference: Side, prediction: Side, column: str) -> Clusters:
             beside = f", though {other.label} has it" if column in other.frame.columns else ""
             raise ColumnError(
                 f"cluster: expected column {column!r} on both sides, found none in {listed(lacks, 3)}{beside}; "
-                f"add it there, or declare cluster = 'grid:auto'; {nearest_spelling(column, map(str, side.frame.columns))}"
+                f"add it there, or declare cluster = 'grid:auto'; "
+                f"{nearest_spelling(column, map(str, side.frame.columns))}"
             )
         parts.append(_cluster_text(side, column) if column in side.frame.columns else np.empty(0, dtype=object))
+    if len(parts[0]) and len(parts[1]) and not {*parts[0]} & {*parts[1]}:
+        # One side may name images with folder and ending, the other without.
+        parts = [_names(text) for text in parts]
     return Clusters(parts[0], parts[1])
 
 

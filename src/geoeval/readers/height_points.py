@@ -21,6 +21,7 @@ from geoeval.options import Pairing, Source
 from geoeval.readers.columns import as_numbers, as_text, listed, require_numbers
 from geoeval.readers.grouping import cut, parse_by
 from geoeval.readers.guess import candidates, guess, require
+from geoeval.readers.height_sampling import sample_bilinear, sample_nearest
 from geoeval.readers.heights import (
     compared_datums,
     conversions,
@@ -29,7 +30,6 @@ from geoeval.readers.heights import (
     holds_points,
     said,
 )
-from geoeval.readers.height_sampling import sample_bilinear, sample_nearest
 from geoeval.readers.raster import raster_files
 from geoeval.readers.raster_header import Header, read_header
 from geoeval.readers.raw import PIXEL, Table
@@ -256,7 +256,7 @@ def _ids(
     declared = source.columns.id
     column = require(table.frame, declared, "id", table.name) if declared else guess(table.frame, "id")
     if column is not None and declared != "":
-        text = as_text(table.frame[column])[rows]
+        text: ObjectArray = as_text(table.frame[column])[rows]
         if not pd.isna(text).any() and len(set(text)) == len(text):
             notes["id column"] = f"{column!r}" if declared else f"{column!r} (guessed)"
             return text

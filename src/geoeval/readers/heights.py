@@ -27,8 +27,8 @@ from geoeval.readers.unitset import UnitSet
 from geoeval.stats.error_cells import ROWS_CELLS
 from geoeval.stats.units import metres_per, unit_name
 
-#: A first look at large rasters reads so many windows along each axis, of so many cells.
-_LOOKS = 5
+#: A first look at large rasters reads so many windows along each axis, of so many cells, each inside one tile of 512.
+_LOOKS = 3
 _LOOK_CELLS = 64
 
 _DATUMS = {
@@ -56,7 +56,7 @@ _DATUMS = {
 
 @dataclass(frozen=True, slots=True)
 class HeightFacts:
-    """What is known of the heights of one side: its name, unit and how that is known, vertical datum (None: unknown)."""
+    """What is known of the heights of one side: name, unit and how that is known, vertical datum (None: unknown)."""
 
     name: str
     unit: str
@@ -170,22 +170,22 @@ def height_facts(
     declared = unit_name(source.unit) if source.unit else None
     if declared and own and declared != own:
         raise UnitMismatch(
-            f"{side}: {name}: unit = {declared!r} is declared, but the {by} says {own!r}; a declaration never overrules "
-            "a file: drop it, or mend the file."
+            f"{side}: {name}: unit = {declared!r} is declared, but the {by} says {own!r}; a declaration never "
+            "overrules a file: drop it, or mend the file."
         )
     unit, known_by = (declared, "declared") if declared else (own, by)
     if unit is None and fallback:
         unit, known_by = unit_name(fallback), "declared for the pair"
     if unit is None:
         raise UnitMismatch(
-            f"{side}: {name}: expected a unit of height, found none (the band names none, and the system has no vertical "
-            "axis; a horizontal unit is no evidence). Declare it: --unit m (or ft, us-ft)."
+            f"{side}: {name}: expected a unit of height, found none (the band names none, and the system has no "
+            "vertical axis; a horizontal unit is no evidence). Declare it: --unit m (or ft, us-ft)."
         )
     given = source.vertical_datum
     if given and vertical and datum_key(given) != datum_key(vertical):
         raise UnitMismatch(
-            f"{side}: {name}: vertical_datum = {given!r} is declared, but the file says {vertical!r}; drop the declaration, "
-            "or mend the file."
+            f"{side}: {name}: vertical_datum = {given!r} is declared, but the file says {vertical!r}; drop the "
+            "declaration, or mend the file."
         )
     return HeightFacts(name, unit, known_by, given or vertical)
 
@@ -277,7 +277,8 @@ def conversions(sides: tuple[HeightFacts, ...], wanted: str) -> list[Finding]:
             "unit-converted",
             "info",
             (facts.name,),
-            f"heights in {facts.unit!r} ({facts.known_by}) were multiplied by {factor(facts, wanted)!r} to give {wanted!r}",
+            f"heights in {facts.unit!r} ({facts.known_by}) were multiplied by {factor(facts, wanted)!r} to give "
+            f"{wanted!r}",
             "none needed",
         )
         for facts in sides
@@ -317,6 +318,10 @@ def _scaled(heights: Any, by: float) -> Any:
     return heights if by == 1.0 else heights.astype(np.float64) * by
 
 
+def _tile_start(at: int) -> int:
+    return at // 512 * 512
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedHeights:
     """Loads a pair in one unit; of a large one, a few windows are looked at for an offset to recentre errors on."""
@@ -338,7 +343,7 @@ class LoadedHeights:
         return replace(self.pair, blocks=blocks, unit=self.unit, notes=notes)
 
     def _pilot(self) -> float | None:
-        """Median error of a few small windows at fixed places, whatever the windows of the run; None for small pairs."""
+        """Median error of a few small windows at fixed places, whatever windows the run has; None for small pairs."""
         rows, columns = self.pair.shape
         blocks = self.pair.blocks
         if rows * columns <= ROWS_CELLS or not isinstance(blocks, Blocks):
@@ -348,7 +353,9 @@ class LoadedHeights:
             left, right = blocks.reference.open(stack), blocks.prediction.open(stack)
             for i in range(_LOOKS):
                 for j in range(_LOOKS):
-                    row, column = (2 * i + 1) * rows // (2 * _LOOKS), (2 * j + 1) * columns // (2 * _LOOKS)
+                    row, column = (
+                        _tile_start((2 * k + 1) * size // (2 * _LOOKS)) for k, size in ((i, rows), (j, columns))
+                    )
                     window = (row, column, min(_LOOK_CELLS, rows - row), min(_LOOK_CELLS, columns - column))
                     (a, a_valid), (b, b_valid) = left(window), right(window)
                     joint = a_valid & b_valid

@@ -112,7 +112,7 @@ def _layer(name: str, raw: Raw) -> dict[str, Any]:
         "features": len(raw.frame),
         "crs": _crs(raw.crs),
         "geometry": raw.kind if raw.geometry is not None else None,
-        "columns": [_column(raw.frame[column]) for column in raw.frame.columns] if raw.frame.columns.is_unique else [],
+        "columns": [_column(raw.frame[column]) for column in raw.frame.columns],
         "guesses": {role: column for role, column in roles.items() if column is not None},
         "notes": dict(raw.notes),
     }

@@ -36,8 +36,9 @@ def name_units(reference: Side, prediction: Side, remarks: Remarks) -> tuple[Sid
     InputError
         A feature names no unit.
     """
-    columns = _columns(reference, prediction, remarks)
     listed_units = [name for table in reference.tables for name in table.units]
+    # Without any reference nothing says which units were looked at, so that all predictions belong to the one file.
+    columns = _columns(reference, prediction, remarks) if len(reference) or listed_units else None
     if columns is None:
         return reference, prediction, (str(next(iter(reference.unit), "")),) if len(reference) else ()
     texts = [_values(side, column) for side, column in zip((reference, prediction), columns, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,8 @@ def run_crs(sides: Sequence[Side], on_mismatch: OnMismatch) -> tuple[Any, list[F
     """
     from geoeval.geometry.crs import describe, same_crs
 
-    tables = [(side, table) for side in sides for table in side.tables if table.crs is not None]
+    placed = [side for side in sides if side.geometry is not None]
+    tables = [(side, table) for side in placed for table in side.tables if table.crs is not None]
     # A file without features says its CRS in vain: GeoJSON then means longitude and latitude whatever was meant.
     telling = [(side, table) for side, table in tables if len(table)] or tables
     if not telling:
@@ -70,6 +71,24 @@ def run_crs(sides: Sequence[Side], on_mismatch: OnMismatch) -> tuple[Any, list[F
     return first.crs, findings
 
 
+def _by_system(side: Side) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+    """The positions of all features in one system, for each system of a side."""
+    from geoeval.geometry.crs import same_crs
+
+    systems: list[Any] = []
+    code = np.full(len(side.tables), -1, dtype=np.int64)
+    for number, table in enumerate(side.tables):
+        if table.crs is None or not len(table):
+            continue
+        known = next((at for at, crs in enumerate(systems) if same_crs(crs, table.crs)), None)
+        code[number] = len(systems) if known is None else known
+        if known is None:
+            systems.append(table.crs)
+    of_feature = code[side.file]
+    for at, crs in enumerate(systems):
+        yield crs, np.flatnonzero(of_feature == at)
+
+
 def run_extent(sides: Sequence[Side], crs: Any) -> tuple[float, float, float, float]:
     """Bounds of all features of both sides in one system; NaN where there are none."""
     from geoeval.geometry.crs import extent, same_crs, transform
@@ -78,43 +97,63 @@ def run_extent(sides: Sequence[Side], crs: Any) -> tuple[float, float, float, fl
     for side in sides:
         if side.geometry is None:
             continue
-        for number, table in enumerate(side.tables):
-            mine = side.geometry[side.file == number]
-            if not len(mine):
+        for own, at in _by_system(side):
+            if not len(at):
                 continue
-            if same_crs(table.crs, crs):
-                layers.append(mine)
+            if same_crs(own, crs):
+                layers.append(side.geometry[at])
                 continue
             # Points over the bounds stand for the features, so that nothing is transformed twice.
-            west, south, east, north = extent(table.crs, mine)
+            west, south, east, north = extent(own, side.geometry[at])
             x, y = np.meshgrid(np.linspace(west, east, 5), np.linspace(south, north, 5))
-            layers.append(transform(np.asarray(shapely.points(x.ravel(), y.ravel())), table.crs, crs))
+            try:
+                layers.append(transform(np.asarray(shapely.points(x.ravel(), y.ravel())), own, crs))
+            except InputError:
+                layers.append(_moved(side, at, own, crs))
     return extent(crs, *layers)
 
 
 def to_system(side: Side, target: Any) -> Side:
-    """Geometries in the target system; polygons that rounding made invalid on the way are mended."""
-    from geoeval.geometry.crs import same_crs, transform
+    """Geometries in the target system; polygons that rounding made invalid on the way are mended.
+
+    Raises
+    ------
+    InputError
+        A feature has no place in the target; the message names it.
+    """
+    from geoeval.geometry.crs import same_crs
     from geoeval.geometry.validity import repair
 
     if side.geometry is None or is_pixel(target) or not len(side):
         return side
     geometry = side.geometry.copy()
-    for number, table in enumerate(side.tables):
-        mine = np.flatnonzero(side.file == number)
-        if not len(mine) or same_crs(table.crs, target):
+    for own, at in _by_system(side):
+        if not len(at) or same_crs(own, target):
             continue
-        try:
-            moved = np.asarray(transform(geometry[mine], table.crs, target), dtype=object)
-        except InputError as error:
-            raise InputError(f"{table.name}: {error}") from error
+        moved = _moved(side, at, own, target)
         twisted = np.flatnonzero(~shapely.is_valid(moved))
         if len(twisted):
             mended = np.asarray(repair(moved[twisted]), dtype=object)
             whole = ~(shapely.is_missing(mended) | shapely.is_empty(mended))
             moved[twisted[whole]] = mended[whole]
-        geometry[mine] = moved
+        geometry[at] = moved
     return replace(side, geometry=geometry)
+
+
+def _moved(side: Side, at: NDArray[np.int64], own: Any, target: Any) -> ObjectArray:
+    from geoeval.geometry.crs import transform
+
+    assert side.geometry is not None
+    shapes = side.geometry[at]
+    try:
+        return np.asarray(transform(shapes, own, target), dtype=object)
+    except InputError as error:
+        for position, shape in zip(at, shapes, strict=True):
+            try:
+                transform(np.array([shape], dtype=object), own, target)
+            except InputError as first:
+                raise InputError(f"{side.at(position)}: {str(first).removeprefix('feature 0: ')}") from error
+        raise
 
 
 def representative(side: Side) -> tuple[FloatArray, FloatArray]:

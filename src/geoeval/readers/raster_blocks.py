@@ -161,7 +161,7 @@ def cell_areas(header: Header) -> FloatArray | None:
 
 def named_codes(values: NDArray[Any], valid: NDArray[np.bool_]) -> tuple[IntArray, dict[int, str]]:
     """Stratum codes, and the names of those that occur; cells without data are ``unknown``."""
-    codes = np.where(valid, values, NO_STRATUM).astype(np.int64)
+    codes = np.where(valid, values.astype(np.int64), NO_STRATUM)
     return codes, {int(code): UNKNOWN if code == NO_STRATUM else str(code) for code in np.unique(codes)}
 
 
@@ -182,7 +182,9 @@ def _inside(polygons: tuple[Any, ...], grid: Grid, window: Window) -> NDArray[np
     shape = window[2:]
     if not polygons:
         return np.zeros(shape, dtype=bool)
-    place = Affine(*grid.transform) * Affine.translation(window[1], window[0])
+    a, b, _, d, e, _ = grid.transform
+    x, y = grid.at(window[1], window[0])
+    place = Affine(a, b, x, d, e, y)
     burnt = rasterize(polygons, out_shape=shape, transform=place, fill=0, default_value=1, dtype="uint8")
     return np.asarray(burnt != 0, dtype=bool)
 

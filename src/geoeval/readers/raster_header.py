@@ -28,7 +28,8 @@ class Header:
     """One band of one raster file, or one array.
 
     ``crs`` is WKT, ``""`` for pixel coordinates; ``per_unit`` is metres (or radians) in one unit of the axes;
-    ``nodata`` is as declared, else as the file says; ``masked`` says that a mask or alpha band tells which cells are valid.
+    ``nodata`` is as declared, else as the file says; ``masked`` says that a mask or alpha band tells which cells are
+    valid.
     """
 
     name: str

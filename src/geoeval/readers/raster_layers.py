@@ -138,7 +138,7 @@ def valid_cells(values: NDArray[Any], nodata: Any) -> NDArray[np.bool_]:
     """
     if values.dtype.kind == "f":
         finite = np.isfinite(values)
-        return finite if nodata is None or not np.isfinite(nodata) else finite & (values != nodata)
+        return finite if nodata is None else np.asarray(finite & (values != nodata), dtype=bool)
     return np.ones(values.shape, dtype=bool) if nodata is None else np.asarray(values != nodata, dtype=bool)
 
 

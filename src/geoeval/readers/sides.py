@@ -137,13 +137,22 @@ def join(name: str, tables: Sequence[tuple[str, Table]], columns: Columns) -> Si
         name=name,
         tables=tuple(table for _, table in tables),
         frame=frame,
-        geometry=None if none_at_all or (full and not with_shapes) else shapely.force_2d(geometry),
+        geometry=None if none_at_all or (full and not with_shapes) else _flat(geometry),
         reason=np.concatenate(broken) if broken else np.empty(0, dtype=object),
         file=np.repeat(np.arange(len(tables), dtype=np.int64), counts),
         row=np.concatenate([table.row for _, table in tables]) if tables else np.empty(0, dtype=np.int64),
         unit=np.repeat(units, counts),
         columns=columns,
     )
+
+
+def _flat(geometry: ObjectArray) -> ObjectArray:
+    """Without heights; copied only where there are some."""
+    high = shapely.has_z(geometry)
+    if high.any():
+        geometry = geometry.copy()
+        geometry[high] = shapely.force_2d(geometry[high])
+    return geometry
 
 
 def _empty_frame(tables: Sequence[Table]) -> pd.DataFrame:
@@ -265,7 +274,8 @@ def _found(side: Side, at: NDArray[Any], code: str, severity: Any, says: str, me
 
 def defects_by_unit(side: Side) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
     """For each unit, how many features had which defect, and how many were read."""
-    units, codes, counts = np.unique(side.unit.astype(str), return_inverse=True, return_counts=True)
+    codes, units = pd.factorize(side.unit)
+    counts = np.bincount(codes, minlength=len(units))
     read = {str(unit): int(count) for unit, count in zip(units, counts, strict=True)}
     defects: dict[str, dict[str, int]] = {}
     for reason in sorted(set(side.reason) - {""}):

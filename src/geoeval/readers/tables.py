@@ -118,7 +118,9 @@ def read_csv(path: Path, columns: Columns | None = None) -> tuple[pd.DataFrame, 
             f"{str(path)!r}: expected rows and columns of text, found: {_first(error)}; mend the file"
         ) from error
     if path.suffix.lower() == ".txt" and len(frame.columns) < 2:
-        raise InputError(f"{str(path)!r}: expected rows and columns of text, found text without columns; is it a table?")
+        raise InputError(
+            f"{str(path)!r}: expected rows and columns of text, found text without columns; is it a table?"
+        )
     frame.columns = [str(name).strip() for name in frame.columns]
     return frame, findings
 

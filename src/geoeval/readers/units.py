@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import shapely
 from numpy.typing import NDArray
 
@@ -134,6 +135,8 @@ def _read(
             remarks.findings += table.findings
             remarks.notes |= {f"{side} {key}": value for key, value in table.notes.items()}
     sides = join("reference", left, reference.columns), join("prediction", right, prediction.columns)
+    if reference.columns.id and prediction.columns.id:
+        sides = _bare(sides[0]), _bare(sides[1])
     inputs = [path for _, table in (*left, *right) for path in table.inputs]
     if pairing.aoi is not None:
         inputs.append(str(pairing.aoi))
@@ -142,6 +145,13 @@ def _read(
         ours_named, theirs_named, named = name_units(*sides, remarks)
         sides, units = (ours_named, theirs_named), named or units
     return (*sides, units, tuple(dict.fromkeys(inputs)))
+
+
+def _bare(side: Side) -> Side:
+    """A side whose geometries are all null is a table, which can be joined by id."""
+    if side.geometry is None or not len(side) or not shapely.is_missing(side.geometry).all():
+        return side
+    return replace(side, geometry=None)
 
 
 def _read_pair(pair: FilePair, reference: Source, prediction: Source, masks: bool) -> tuple[Table, Table | None]:
@@ -345,10 +355,10 @@ def _split(
     parts = []
     for part, (objects, inside) in zip(sides, payloads, strict=True):
         defects, read = defects_by_unit(part.read)
-        order = np.argsort(part.side.unit.astype(str), kind="stable") if len(part.side) else np.empty(0, dtype=np.int64)
-        names, first = np.unique(part.side.unit.astype(str)[order], return_index=True)
-        ends = np.append(first[1:], len(order))
-        rows = {str(name): order[a:b] for name, a, b in zip(names, first, ends, strict=True)}
+        codes, names = pd.factorize(part.side.unit)
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=len(names)))
+        rows = {str(name): mine for name, mine in zip(names, np.split(order, ends[:-1]), strict=False)}
         parts.append((objects, inside, defects, read, rows))
     out = {}
     for unit in sorted(units):

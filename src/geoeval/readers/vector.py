@@ -122,12 +122,12 @@ def read_raw(source: Source, *, beside: Table | None = None, masks: bool = False
         The file is missing, empty or unreadable.
     """
     if not is_path(source.path):
-        return _from_frame(source.path)
+        return _distinct(_from_frame(source.path), source_name(source.path))
     path = existing(source.path)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            raw = _read(path, source, beside, masks)
+            raw = _distinct(_read(path, source, beside, masks), path.name)
         except GeoevalError:
             raise
         except Exception as error:
@@ -138,6 +138,16 @@ def read_raw(source: Source, *, beside: Table | None = None, masks: bool = False
         Finding("reader-remark", "minor", (path.name,), remark[:300], "look at the file") for remark in sorted(remarks)
     )
     return replace(raw, findings=(*raw.findings, *findings), inputs=companions(path))
+
+
+def _distinct(raw: Raw, name: str) -> Raw:
+    """Refuse two columns of one name: nothing could say which is meant."""
+    twice = sorted({str(column) for column in raw.frame.columns[raw.frame.columns.duplicated()]})
+    if twice:
+        raise InputError(
+            f"{name}: expected columns of different names, found {listed(map(repr, twice))} twice; rename one"
+        )
+    return raw
 
 
 def _read(path: Path, source: Source, beside: Table | None, masks: bool) -> Raw:
@@ -305,10 +315,13 @@ def _from_frame(frame: Any) -> Raw:
         )
     active = getattr(frame, "_geometry_column_name", None)
     if active is None or active not in frame.columns:
-        return replace(_from_columns(pd.DataFrame(frame).reset_index(drop=True), type(frame).__name__), inputs=())
+        plain = pd.DataFrame(frame).reset_index(drop=True)
+        plain.columns = [str(name) for name in plain.columns]
+        return _from_columns(plain, type(frame).__name__)
     geometry = np.asarray(frame[active], dtype=object)
-    crs = frame.crs
+    crs = usable_crs(frame.crs)
     rest = pd.DataFrame(frame.drop(columns=[active])).reset_index(drop=True)
+    rest.columns = [str(name) for name in rest.columns]
     return Raw(frame=rest, geometry=geometry, crs=crs, kind="frame")
 
 

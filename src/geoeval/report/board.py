@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
-from geoeval.evidence.canonical import plain
+from geoeval.evidence.canonical import plain, significant
 from geoeval.evidence.shape import estimate_json, verdict_json
 from geoeval.gates import family_status
 from geoeval.keys import HEADLINE, RANKED_BY
@@ -170,4 +170,7 @@ def _worst(evaluation: Evaluation, metric: str, more_is_better: bool) -> dict[st
 
 
 def _value(estimate: Estimate) -> float | None:
-    return estimate.value if estimate.value is not None and math.isfinite(estimate.value) else None
+    """The value as it stands in evidence, so that a board from stored metrics is the same to the last byte."""
+    if estimate.value is None or not math.isfinite(estimate.value):
+        return None
+    return significant(estimate.value)

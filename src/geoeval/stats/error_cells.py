@@ -51,19 +51,29 @@ def way_of(cells: int, exact_mib: float) -> Way:
     return "rows" if cells <= ROWS_CELLS else "exact"
 
 
+def _nothing() -> tuple[IntArray, IntArray]:
+    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+
+
 @dataclass(slots=True)
 class _Cell:
     """What streams into one cell."""
 
     counts: dict[str, int] = field(default_factory=dict)
     sums: dict[str, int] = field(default_factory=dict)
-    coarse: IntArray | None = None
+    coarse: tuple[IntArray, IntArray] = field(default_factory=_nothing)
     extremes: FloatArray = field(default_factory=lambda: np.array([np.inf, -np.inf]))
     kept: list[FloatArray] = field(default_factory=list)
 
     def add(self, sums: Mapping[str, int]) -> None:
         for name, value in sums.items():
             self.sums[name] = self.sums.get(name, 0) + value
+
+    def add_bins(self, keys: IntArray, counts: IntArray) -> None:
+        found, which = np.unique(np.concatenate([self.coarse[0], keys]), return_inverse=True)
+        table = np.zeros(len(found), dtype=np.int64)
+        np.add.at(table, which.reshape(-1), np.concatenate([self.coarse[1], counts]))
+        self.coarse = found, table
 
 
 @dataclass(slots=True)
@@ -87,6 +97,7 @@ class ErrorCells:
     _fine: dict[Strata, IntArray] = field(default_factory=dict)
     _single: dict[Strata, list[NDArray[np.float32]]] = field(default_factory=dict)
     _shift: int = field(init=False)
+    _scratch: tuple[IntArray, ...] | None = None
 
     def __post_init__(self) -> None:
         self._shift = shift_of(self.offset)
@@ -100,14 +111,10 @@ class ErrorCells:
         for name, value in counts.items():
             held[name] = held.get(name, 0) + int(value)
 
-    def _histograms(self, cell: Cell) -> tuple[IntArray, IntArray]:
-        held = self._cell(cell)
-        if held.coarse is None:
-            held.coarse = np.zeros(2**COARSE_BITS, dtype=np.int64)
+    def _histogram(self, cell: Cell) -> IntArray:
         if cell.strata not in self._fine:
-            # Pages that no error touches are never made resident: 2**21 counters cost what they use.
             self._fine[cell.strata] = np.zeros(2**FINE_BITS, dtype=np.int64)
-        return self._fine[cell.strata], held.coarse
+        return self._fine[cell.strata]
 
     def add(self, cell: Cell, errors: FloatArray) -> None:
         """Add finite errors (n,) to a cell."""
@@ -125,10 +132,9 @@ class ErrorCells:
         held.extremes[0] = min(held.extremes[0], errors.min())
         held.extremes[1] = max(held.extremes[1], errors.max())
         near = errors - self._shift / SHIFTS_PER_UNIT
-        fine, coarse = self._histograms(cell)
         found, counts = _tabulate(float_keys(near, FINE_BITS))
-        fine[found] += counts
-        np.add.at(coarse, found >> (FINE_BITS - COARSE_BITS), counts)
+        self._histogram(cell)[found] += counts
+        held.add_bins(found >> (FINE_BITS - COARSE_BITS), counts)
         if self.way == "exact":
             self._single.setdefault(cell.strata, []).append(near.astype(np.float32))
 
@@ -177,12 +183,14 @@ class ErrorCells:
         prediction_valid: NDArray[np.bool_],
         factor: float,
     ) -> None:
-        from geoeval.stats.error_kernel import window_errors
+        from geoeval.stats.error_kernel import drain, window_errors
 
-        fine, coarse = self._histograms(cell)
-        held = self._cell(cell)
-        sums, counts = np.zeros(10, dtype=np.int64), np.zeros(5, dtype=np.int64)
+        fine, held = self._histogram(cell), self._cell(cell)
+        if self._scratch is None:
+            self._scratch = tuple(np.zeros(2**COARSE_BITS, dtype=np.int64) for _ in range(3))
+        coarse, key, found = self._scratch
         far = np.empty(reference.size)
+        sums, counts = np.zeros(10, dtype=np.int64), np.zeros(5, dtype=np.int64)
         offset = self._shift / SHIFTS_PER_UNIT
         outside = window_errors(
             reference,
@@ -198,6 +206,8 @@ class ErrorCells:
             far,
             counts,
         )
+        filled = drain(coarse, key, found)
+        held.add_bins(key[:filled], found[:filled])
         both, left, right, neither, unbounded = counts.tolist()
         absolute, *parts = [(int(sums[2 * i]) << 40) + int(sums[2 * i + 1]) for i in range(5)]
         added = raw_sums(both - outside, absolute, parts, self._shift)
@@ -245,10 +255,9 @@ class ErrorCells:
             if held.extremes[0] <= held.extremes[1]:
                 rows["extreme"] = _ends(held.extremes)
             bins = {}
-            if held.coarse is not None:
-                key = np.flatnonzero(held.coarse)
-                table = np.column_stack([np.full_like(key, self._shift), key])
-                bins["error"] = Bins.of(table, held.coarse[key])
+            key, counted = held.coarse
+            if len(key):
+                bins["error"] = Bins.of(np.column_stack([np.full_like(key, self._shift), key]), counted)
             out[cell] = Tally.of({**held.sums, **held.counts}, bins, rows)
         return out
 

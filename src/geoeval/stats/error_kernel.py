@@ -65,7 +65,7 @@ def _add_run(
         bits = raw[i]
         ordered = bits ^ np.uint32(0xFFFFFFFF) if bits & sign else bits | sign
         fine[ordered >> np.uint32(11)] += 1
-        coarse[ordered >> np.uint32(15)] += 1
+        coarse[ordered >> np.uint32(17)] += 1
 
 
 @numba.njit(cache=True, nogil=True)
@@ -122,3 +122,16 @@ def window_errors(
     extremes[0] = lowest
     extremes[1] = highest
     return outside
+
+
+@numba.njit(cache=True, nogil=True)
+def drain(counts: NDArray[np.int64], keys: NDArray[np.int64], found: NDArray[np.int64]) -> int:
+    """Move the counts that are not 0 to ``keys`` and ``found`` and clear them; returns how many there were."""
+    n = 0
+    for key in range(len(counts)):
+        if counts[key] != 0:
+            keys[n] = key
+            found[n] = counts[key]
+            counts[key] = 0
+            n += 1
+    return n

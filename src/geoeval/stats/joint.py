@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ def joint_counts(
     valid
         Where to count.
     compiled
-        True to use the compiled kernel for dense tables; the counts are the same.
+        True to use the compiled kernel where codes are close; the counts are the same.
 
     Raises
     ------
@@ -42,15 +42,18 @@ def joint_counts(
     >>> table.keys.tolist(), table.counts.tolist()
     ([[1, 1], [1, 2]], [1, 1])
     """
-    whole = bool(valid.all())
-    if not whole and not valid.any():
+    n = int(np.count_nonzero(valid))
+    if n == 0:
         return Bins.of(np.zeros((0, 2), dtype=np.int64))
-    if compiled:
-        return _compiled(prediction, reference, valid)
-    p = prediction.reshape(-1) if whole else prediction[valid]
-    r = reference.reshape(-1) if whole else reference[valid]
-    if p.dtype.itemsize == 1 and r.dtype.itemsize == 1:
-        return _bytes(p, r)
+    void = valid.size - n
+    small_p, small_r = _small(prediction), _small(reference)
+    if void and (small_p is None or small_r is None or small_p.span * small_r.span > 255):
+        # Nodata may lie far from the classes: where a cell does not count, any code of a class will do.
+        small_p, small_r = _small(prediction * valid), _small(reference * valid)
+    if small_p is not None and small_r is not None:
+        return _compiled(small_p, small_r, valid) if compiled else _of_bytes(small_p, small_r, valid, void)
+    p = prediction[valid]
+    r = reference[valid]
     (low_p, span_p), (low_r, span_r) = _range(p), _range(r)
     if span_p * span_r <= _DENSE:
         at = (p.astype(np.int64) - low_p) * span_r + (r.astype(np.int64) - low_r)
@@ -58,15 +61,51 @@ def joint_counts(
     return _sparse(p.astype(np.int64), r.astype(np.int64))
 
 
-def _bytes(p: NDArray[Any], r: NDArray[Any]) -> Bins:
-    at = p.view(np.uint8).astype(np.uint16)
-    at <<= 8
-    at |= r.view(np.uint8)
-    table = np.bincount(at, minlength=1 << 16).reshape(256, 256)
-    codes_p = np.arange(256, dtype=np.uint8).view(p.dtype).astype(np.int64)
-    codes_r = np.arange(256, dtype=np.uint8).view(r.dtype).astype(np.int64)
-    i, j = np.nonzero(table)
-    return Bins.of(np.column_stack([codes_p[i], codes_r[j]]), table[i, j])
+class _Small(NamedTuple):
+    """Codes as bytes above the lowest of them."""
+
+    codes: NDArray[np.uint8]
+    low: int
+    span: int
+
+
+def _small(codes: NDArray[Any]) -> _Small | None:
+    """Codes that lie within 256 of each other, None where they do not."""
+    low, high = int(codes.min()), int(codes.max())
+    if high - low > 255 or high >= 2**63:
+        return None
+    lifted = codes if low == 0 else codes - codes.dtype.type(low)
+    return _Small(lifted.astype(np.uint8, copy=False), low, high - low + 1)
+
+
+def _of_bytes(p: _Small, r: _Small, valid: NDArray[np.bool_], void: int) -> Bins:
+    if p.span * r.span <= (256 if void == 0 else 255):
+        at = p.codes * np.uint8(r.span % 256)
+        at += r.codes
+        if void:
+            # 255 is no pair of codes here, and is left out of the table.
+            at |= np.subtract(valid.view(np.uint8), np.uint8(1))
+        table = _byte_counts(at.reshape(-1))[: p.span * r.span].reshape(p.span, r.span)
+        return _table(table, p.low, r.low)
+    wide = p.codes.astype(np.uint16)
+    wide <<= 8
+    wide |= r.codes
+    counts = np.bincount(wide.reshape(-1), minlength=1 << 16)
+    if void:
+        counts -= np.bincount(wide[~valid], minlength=1 << 16)
+    at_least_one = np.flatnonzero(counts)
+    keys = np.column_stack([(at_least_one >> 8) + p.low, (at_least_one & 255) + r.low])
+    return Bins.of(keys, counts[at_least_one])
+
+
+def _byte_counts(values: NDArray[np.uint8]) -> IntArray:
+    """How often each byte occurs (256,); two at a time, since runs of one class would stall a plain loop."""
+    even = len(values) // 2 * 2
+    pairs = np.bincount(values[:even].view(np.uint16), minlength=1 << 16).reshape(256, 256)
+    out = pairs.sum(axis=0) + pairs.sum(axis=1)
+    if even < len(values):
+        out[values[-1]] += 1
+    return np.asarray(out, dtype=np.int64)
 
 
 def _range(codes: NDArray[Any]) -> tuple[int, int]:
@@ -92,14 +131,9 @@ def _sparse(p: IntArray, r: IntArray) -> Bins:
     return Bins.of(np.column_stack([codes_p[at // len(codes_r)], codes_r[at % len(codes_r)]]), table[at])
 
 
-def _compiled(prediction: NDArray[Any], reference: NDArray[Any], valid: NDArray[np.bool_]) -> Bins:
-    from geoeval.stats.joint_kernel import joint_table, value_range
+def _compiled(p: _Small, r: _Small, valid: NDArray[np.bool_]) -> Bins:
+    from geoeval.stats.joint_kernel import joint_table
 
-    low_p, high_p = (int(value) for value in value_range(prediction, valid))
-    low_r, high_r = (int(value) for value in value_range(reference, valid))
-    if max(high_p, high_r) >= 2**63:
-        raise ValueError(f"class code {max(high_p, high_r)} does not fit into a signed 64-bit integer; recode it")
-    span_p, span_r = high_p - low_p + 1, high_r - low_r + 1
-    if span_p * span_r > _DENSE:
-        return _sparse(prediction[valid].astype(np.int64), reference[valid].astype(np.int64))
-    return _table(joint_table(prediction, reference, valid, low_p, low_r, span_p, span_r), low_p, low_r)
+    shape = (-1, valid.shape[-1])
+    table = joint_table(p.codes.reshape(shape), r.codes.reshape(shape), valid.reshape(shape), p.span, r.span)
+    return _table(table, p.low, r.low)

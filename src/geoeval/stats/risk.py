@@ -77,13 +77,14 @@ def _risk(size: IntArray, wrong: IntArray) -> Risk:
     best = (errors - (n - errors) * float(_harmonic_between(first, np.array([n], dtype=np.int64), n)[0])) / n
     doubled = int(np.sum(e * (2 * n - 2 * a - m + 1)))
     least = errors * (errors + 1)
+    # Whole numbers say whether the ranking is perfect; roundings must not.
+    best = area if doubled == least else best
     return Risk(
         n=n,
         errors=errors,
         aurc=area,
-        aurc_best=area if doubled == least else best,
-        # Whole numbers say whether the ranking is perfect; roundings must not.
-        eaurc=0.0 if doubled == least else max(0.0, area - best),
+        aurc_best=best,
+        eaurc=max(0.0, area - best),
         augrc=doubled / (2 * n * n),
         augrc_best=least / (2 * n * n),
         eaugrc=(doubled - least) / (2 * n * n),

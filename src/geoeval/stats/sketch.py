@@ -3,7 +3,7 @@
 Three parts of a tally carry a distribution:
 
 rows ``error``     every error: exact figures and exact redraws.
-bins ``error``     counts keyed on (offset, top 17 bits of the float32 of error − offset), per cluster: what redraws of
+bins ``error``     counts keyed on (offset, top 15 bits of the float32 of error − offset), per cluster: what redraws of
                    large rasters are read from.
 rows ``refined``   (value, count, half width): the whole histogram on the top 21 bits, half a bin being 1.2e-4 of the
                    recentred error, and exact values (half width 0) wherever a published quantile falls among errors
@@ -26,7 +26,7 @@ from geoeval.stats.tally import RowTotals, Totals
 NMAD_FACTOR = 1.482602218
 
 FINE_BITS = 21
-COARSE_BITS = 17
+COARSE_BITS = 15
 
 #: An offset is so many 1/4096 of the unit; see :mod:`geoeval.stats.distribution`.
 _SHIFTS_PER_UNIT = 4096
@@ -138,7 +138,7 @@ class Sample:
         if inside:
             before = passed[at] - self.weights[at]
             found = found + self.half[at] * (2 * (ranks - before + 0.5) / self.weights[at] - 1)
-        bound = 0.0 if inside else max(self._off(int(rank), float(value)) for rank, value in zip(ranks, found, strict=True))
+        bound = 0.0 if inside else max(self._off(int(ranks[i]), float(found[i])) for i in (0, 1))
         return _between(float(found[0]), float(found[1]), virtual - rank), bound
 
     def _off(self, rank: int, value: float) -> float:

@@ -26,6 +26,8 @@ PER_UNIT = 10**9
 
 _INT64_SAFE = 2**62
 _FLOAT_SAFE = 2**53
+#: Below this, a value and its sums split into two limbs of 32 bits and more.
+_TWO_LIMBS = 2.0**80
 _LIMB = 26
 _MASK = (1 << _LIMB) - 1
 
@@ -38,7 +40,7 @@ def quanta(values: NDArray[Any], per_unit: int = PER_UNIT) -> int:
     values
         Finite numbers, any shape.
     per_unit
-        Quanta per unit; a value may reach ``2**94 / per_unit``.
+        Quanta per unit.
 
     Returns
     -------
@@ -65,9 +67,13 @@ def quanta(values: NDArray[Any], per_unit: int = PER_UNIT) -> int:
         raise ValueError("a sum was asked of values that are not all finite")
     if top * scaled.size < _INT64_SAFE:
         return int(scaled.astype(np.int64).sum())
+    if top >= _TWO_LIMBS or scaled.size >= _INT64_SAFE >> 32:
+        return sum(int(value) for value in scaled.tolist())
     high = np.floor(scaled / 2.0**32)
     low = scaled - high * 2.0**32
-    return (int(high.astype(np.int64).sum()) << 32) + int(low.astype(np.int64).sum())
+    high_parts = np.array_split(high, max(1, int(top * scaled.size / 2.0**94) + 1))
+    total_high = sum(int(part.astype(np.int64).sum()) for part in high_parts)
+    return (total_high << 32) + int(low.astype(np.int64).sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +93,7 @@ class Bins:
         array([1, 2])
         """
         table = np.asarray(keys, dtype=np.int64)
-        table = table.reshape(len(table), -1) if table.ndim != 2 else table
+        table = table[:, None] if table.ndim == 1 else table
         weight = np.ones(len(table), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
         if len(table) == 0:
             return Bins(table, weight)

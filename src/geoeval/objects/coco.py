@@ -14,10 +14,10 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from geoeval.detections import admissible, counted_references, first_of_each_class, flags, score_order
 from geoeval.layers import ObjectPair
 from geoeval.model import FloatArray, IntArray, ObjectArray, Unit
-from geoeval.pairing import Candidates, candidates, geometry_kind
+from geoeval.objects.flags import admissible, counted_references, first_of_each_class, flags, score_order
+from geoeval.objects.pairing import Candidates, candidates, geometry_kind
 from geoeval.stats.ranking import average_precision_coco
 
 #: Area ranges in px², both ends inclusive.

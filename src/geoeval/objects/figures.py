@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geoeval.model import FloatArray, IntArray, Quantity, Scalar
+from geoeval.model import FloatArray, IntArray, Quantity, Scalar, ratio
 from geoeval.stats.counts import Counts, f1, precision, recall
 from geoeval.stats.tally import Totals
 
@@ -47,3 +47,26 @@ def missing(totals: Totals, reason: str, n: IntArray | None = None, unit: str = 
 def defined(value: FloatArray, n: IntArray, unit: str = "1") -> Scalar:
     """A quantity whose value is NaN where it is undefined."""
     return Scalar(value, n=n, unit=unit, reason="undefined_ratio" if np.all(np.isnan(value)) else None)
+
+
+def length_unit(totals: Totals) -> str:
+    """The unit of lengths: ``m``, or ``px`` where units were in pixel coordinates."""
+    others = totals.names("unit@")
+    return others[0] if others else "m"
+
+
+def quotient(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    """Quotient of two arrays, NaN where the denominator is 0."""
+    return np.asarray(ratio(top, bottom), dtype=np.float64)
+
+
+def harmonic(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Harmonic mean: 0 where both are 0, NaN where either is undefined."""
+    return np.where(a + b == 0, 0.0, quotient(2 * a * b, a + b))
+
+
+def pooled(top: FloatArray, bottom: FloatArray, n: IntArray) -> Scalar:
+    """A ratio of real sums with both its parts and a support of its own."""
+    value = quotient(top, bottom)
+    reason = "undefined_ratio" if np.all(np.isnan(value)) else None
+    return Scalar(value, n=n, numerator=top, denominator=bottom, reason=reason)

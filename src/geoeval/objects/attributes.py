@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geoeval.cells import Places, Sheet
 from geoeval.layers import ObjectPair
 from geoeval.model import Finding, Proportion, Quantity
-from geoeval.pairing import Outcomes
+from geoeval.objects.cells import Places, Sheet
+from geoeval.objects.pairing import Outcomes
 from geoeval.stats.tally import Totals
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geoeval.cells import Places, Sheet, encode, groups
 from geoeval.layers import ObjectPair
 from geoeval.model import FloatArray, IntArray, ObjectArray
-from geoeval.pairing import BACKGROUND_IOU, Candidates, Outcomes
+from geoeval.objects.cells import Places, Sheet, encode, groups
+from geoeval.objects.pairing import BACKGROUND_IOU, Candidates, Outcomes
 from geoeval.stats.tally import Totals
 
 _CONFUSION = "confusion@"
@@ -37,7 +37,7 @@ def error_types(
     found
         Candidate pairs of any label.
     matched
-        What :func:`geoeval.pairing.match` made of them.
+        What :func:`geoeval.objects.pairing.match` made of them.
     threshold
         Least similarity of a hit.
     active

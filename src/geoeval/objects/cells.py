@@ -138,7 +138,9 @@ class Sheet:
             mine[name] = mine[name] + kept if name in mine else kept
 
     def add(self, cell: Cell, tally: Tally) -> None:
-        """Add a tally to a cell, whether it is one of ``cells`` or not."""
+        """Add a tally to a cell, whether it is one of ``cells`` or not; an empty one leaves no cell."""
+        if tally == Tally():
+            return
         self._more[cell] = self._more[cell] + tally if cell in self._more else tally
 
     def tallies(self) -> dict[Cell, Tally]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geoeval.layers import ObjectPair, Objects
-from geoeval.pairing import candidates, geometry_kind, match
+from geoeval.objects.pairing import candidates, geometry_kind, match
 
 ADDED, REMOVED, MODIFIED, UNCHANGED = "added", "removed", "modified", "unchanged"
 

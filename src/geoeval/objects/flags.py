@@ -8,22 +8,18 @@ threshold to threshold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from geoeval.cells import Places, Sheet, encode, groups, ranks
-from geoeval.figures import defined
 from geoeval.layers import ObjectPair
-from geoeval.model import FloatArray, IntArray, Scalar
-from geoeval.pairing import Candidates, inside
-from geoeval.stats.tally import RowTotals, Totals
+from geoeval.model import FloatArray, IntArray
+from geoeval.objects.cells import Places, Sheet, encode, groups, ranks
+from geoeval.objects.pairing import Candidates, inside
 
-#: Columns of a row: the score, then the hits, then the inventions at each threshold.
+#: Column of the score in every row; the hits, then the inventions at each threshold follow.
 SCORE = 0
-LEVELS = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +153,7 @@ def add_ranked(
     score = pair.prediction.score
     if score is None:
         raise ValueError("predictions without scores cannot be ranked")
-    count_name = _references(name)
+    count_name = references_name(name)
     for label, members in _by_label(place, place.reference[reference], labelled):
         sheet.count(f"{count_name}@{label}", place.reference[reference][members])
     level, who = np.nonzero(found.hit | found.invention)
@@ -175,60 +171,39 @@ def add_ranked(
         sheet.rows(f"{name}@{label}", cell_of[members], *table[members].T)
 
 
-def add_calibration(sheet: Sheet, place: Places, pair: ObjectPair, found: Flags) -> None:
-    """Add ``calibration`` (score, correct, wrong) of all predictions that are not absorbed, at the first threshold."""
+def add_seen(
+    sheet: Sheet, place: Places, pair: ObjectPair, found: Flags, similarity: FloatArray, *, labelled: bool
+) -> None:
+    """Add ``seen@<class>`` (score, correct, wrong, overlap) of all predictions that are not absorbed.
+
+    Parameters
+    ----------
+    found
+        Flags, of which those at the first threshold are used.
+    similarity : (n,)
+        Overlap of each prediction with the reference that it takes there; anything where it takes none.
+    """
     score = pair.prediction.score
     if score is None:
         raise ValueError("predictions without scores cannot be calibrated")
     hit, who = found.hit[0], np.flatnonzero(found.hit[0] | found.invention[0])
     cell = place.prediction.copy()
     cell[hit] = place.reference[found.taken[0][hit]]
+    overlap = np.where(hit, np.round(similarity, 9), 0.0)
     sheet.count("ranked", cell[who])
-    sheet.rows("calibration", cell[who], score[who], hit[who], ~hit[who])
+    for label, members in _by_label(place, cell[who], labelled):
+        rows = who[members]
+        sheet.rows(f"seen@{label}", cell[rows], score[rows], hit[rows], ~hit[rows], overlap[rows])
 
 
-def mean_average_precision(totals: Totals, name: str, levels: tuple[int, ...]) -> Scalar:
-    """AP averaged over thresholds and over the classes that have references, in every total.
+def references_name(name: str) -> str:
+    """The sum that counts the references of some rows.
 
-    Parameters
-    ----------
-    name
-        ``"ap"``, ``"ap[small]"`` for an area range, or ``"apd"`` for points by distance.
-    levels
-        Positions of the thresholds.
+    Examples
+    --------
+    >>> references_name("ap[small]")
+    'references[small]'
     """
-    from geoeval.stats.ranking import ap_redraws
-
-    count_name = _references(name)
-    top, classes = np.zeros(totals.size), np.zeros(totals.size)
-    support = np.zeros(totals.size, dtype=np.int64)
-    for label in totals.names(f"{count_name}@"):
-        n = totals[f"{count_name}@{label}"]
-        support += n
-        classes += n > 0
-        rows = totals.rows.get(f"{name}@{label}")
-        if rows is None:
-            continue
-        each = (rows.values.shape[1] - 1) // 2
-        for level in levels:
-            found = ap_redraws(rows, SCORE, 1 + level, 1 + each + level, n)
-            top += np.nan_to_num(found, nan=0.0)
-    value = np.full(totals.size, np.nan)
-    np.divide(top, classes * len(levels), out=value, where=classes > 0)
-    return defined(value, support)
-
-
-def calibration_redraws(rows: RowTotals, figure: Callable[..., float | None]) -> FloatArray:
-    """A figure of (confidence, correct, weights) in every total (size,), NaN where it is undefined."""
-    confidence, correct = rows.values[:, 0], rows.values[:, 1].astype(np.int64)
-    out = np.full(len(rows.multiplicity), np.nan)
-    for at in range(len(out)):
-        found = figure(confidence, correct, rows.weights(at))
-        out[at] = np.nan if found is None else found
-    return out
-
-
-def _references(name: str) -> str:
     return "references" + name.removeprefix("ap")
 
 

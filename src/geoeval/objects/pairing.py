@@ -14,10 +14,10 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from geoeval.cells import Places, Sheet, ranks
 from geoeval.errors import InputError
 from geoeval.layers import ObjectPair, Objects
 from geoeval.model import Finding, FloatArray, IntArray, ObjectArray, Records
+from geoeval.objects.cells import Places, Sheet, ranks
 from geoeval.options import Assignment
 
 ASSIGNMENTS: tuple[Assignment, ...] = ("score", "similarity", "optimal", "id")

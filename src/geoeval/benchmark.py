@@ -1,0 +1,173 @@
+"""The benchmark, top to bottom: a configuration becomes cases, cases results, results verdicts, verdicts a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from geoeval.bundling import Scored, write_run
+from geoeval.config import Config, load_config
+from geoeval.config_product import bound_files, product_verdicts, projections
+from geoeval.errors import InputError
+from geoeval.estimation import Plan
+from geoeval.evaluation import Policy, Result, run, tally_all, units_of
+from geoeval.evidence.canonical import canonical_bytes, digest
+from geoeval.evidence.raw import ledger_json
+from geoeval.families import evaluator_of
+from geoeval.gates import decide_families, exit_code
+from geoeval.model import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """What a run of the benchmark found.
+
+    ``problems`` are breaches of the harness's own contract; none means that scores can be trusted to be what they say.
+    """
+
+    name: str
+    synthetic: bool
+    cases: dict[str, Scored]
+    verdicts: tuple[Verdict, ...]
+    product_gates: tuple[Verdict, ...]
+    problems: tuple[str, ...]
+    folder: Path
+
+    def exit_code(self, *, allow_product_blocked: bool = False) -> Literal[0, 2, 3]:
+        """0 all gates pass, 3 one fails, 2 not decidable. The permission turns product gates that cannot be decided
+        into 0 where the harness itself is in order; it never turns a 3, and no gate of a family.
+        """
+        metric = exit_code(self.verdicts)
+        product = exit_code(self.product_gates)
+        if 3 in (metric, product):
+            return 3
+        if self.problems or metric == 2:
+            return 2
+        return 0 if allow_product_blocked else product
+
+
+def bundled(name: str) -> Path:
+    """A file or folder that comes with geoeval: in the package where it is installed, beside it in a checkout.
+
+    Raises
+    ------
+    InputError
+        Where the installation lacks it.
+    """
+    package = Path(__file__).resolve().parent
+    for root in (package / "bundled", package.parents[1]):
+        if (root / name).exists():
+            return root / name
+    raise InputError(f"{name} does not come with this installation of geoeval; install the package again.")
+
+
+def benchmark(
+    config: Path | None = None,
+    out: Path | None = None,
+    *,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Benchmark:
+    """Score every case of a configuration, decide all gates and write the bundle.
+
+    Parameters
+    ----------
+    config
+        TOML file; None takes the one that comes with geoeval, over its synthetic fixtures.
+    out
+        Folder below which ``runs/<run id>`` is written; None is the current folder.
+    workers
+        Processes for cases of several units.
+    progress
+        Called with the number of cases done and their total.
+
+    Returns
+    -------
+    Benchmark
+        Results, verdicts and the folder of the bundle.
+
+    Raises
+    ------
+    ConfigError
+        Before anything is read, where the configuration is not understood.
+    InputError
+        Where a source cannot be used; nothing is written then.
+    """
+    settings = load_config(config or bundled("configs/benchmark.toml"))
+    evaluators = [
+        evaluator_of(case.family, case.options, f"case[{at}].options") for at, case in enumerate(settings.cases)
+    ]
+    plan = plan_of(settings)
+    scored: dict[str, Scored] = {}
+    problems: list[str] = []
+    for done, (case, evaluator) in enumerate(zip(settings.cases, evaluators, strict=True), start=1):
+        units = units_of(evaluator, case.reference, case.prediction, case.pairing)
+        policy = Policy(settings.gates, case.critical, case.min_support)
+        fields = tuple(name.split(":")[0].split("=")[0] for name in case.pairing.by)
+        result = run(evaluator, units, fields=fields, plan=plan, policy=policy, workers=workers)
+        again, _ = tally_all(evaluator, tuple(reversed(units.units)))
+        if _ledger_digest(result) != digest(canonical_bytes(ledger_json(again.rows), digits=None)):
+            problems.append(f"{case.id}: two tallies of the same units differ")
+        scored[case.id] = Scored(result, evaluator, settings.base)
+        if progress:
+            progress(done, len(settings.cases))
+    problems += expected_problems(settings, scored)
+    evaluations = {name: one.result.evaluation for name, one in scored.items()}
+    verdicts = decide_families(settings.gates, evaluations, {case.id: case.min_support for case in settings.cases})
+    product = product_verdicts(settings)
+    configuration = settings.resolved()
+    folder = write_run(
+        (out or Path()) / "runs",
+        scored,
+        configuration,
+        verdicts,
+        product,
+        synthetic=settings.synthetic,
+        bound=(*bound_files(settings), *projections(settings)),
+    )
+    return Benchmark(settings.name, settings.synthetic, scored, verdicts, product, tuple(problems), folder)
+
+
+def plan_of(settings: Config) -> Plan:
+    """The intervals of a configuration."""
+    return Plan(
+        confidence=settings.intervals.confidence,
+        redraws=settings.intervals.redraws,
+        ranked_redraws=settings.intervals.ranked_redraws,
+        seed=settings.intervals.seed,
+    )
+
+
+def expected_problems(settings: Config, scored: dict[str, Scored]) -> list[str]:
+    """Where figures differ from those that stand beside the fixtures; nothing where no such file is bound."""
+    import json
+
+    path = settings.base.parent / "fixtures" / "expected.json"
+    if not settings.synthetic or not path.is_file():
+        return []
+    expected = json.loads(path.read_text(encoding="utf-8"))
+    return [
+        f"{name}: {metric} is {found}, expected {value}"
+        for name, figures in expected.items()
+        if name in scored
+        for metric, value in figures.items()
+        if (found := _rounded(scored[name].result, metric)) != value
+    ]
+
+
+def expected_figures(scored: dict[str, Scored]) -> dict[str, dict[str, float | None]]:
+    """Every figure of every case, rounded to 9 digits: what ``fixtures/expected.json`` holds."""
+    return {
+        name: {metric: _rounded(one.result, metric) for metric in one.result.estimates} for name, one in scored.items()
+    }
+
+
+def _rounded(result: Result, metric: str) -> float | None:
+    value = result.estimates[metric].value if metric in result.estimates else None
+    return None if value is None else float(f"{value:.9g}")
+
+
+def _ledger_digest(result: Result) -> str:
+    return digest(canonical_bytes(ledger_json(result.ledger.rows), digits=None))

@@ -1,0 +1,212 @@
+"""From results to a bundle: the documents, the manifest that binds them, and the files derived from both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from geoeval.errors import BundleError
+from geoeval.evaluation import Policy, Result
+from geoeval.evidence.bundle import write_bundle
+from geoeval.evidence.canonical import canonical_bytes, code_digest, file_digest
+from geoeval.evidence.documents import document_bytes, gates_json, metrics_json
+from geoeval.evidence.raw import failure_gallery, gallery_json, ledger_json, raw_case, raw_json
+from geoeval.evidence.runtime import runtime
+from geoeval.ledger import Evaluator
+from geoeval.model import Verdict
+from geoeval.options import Pairing, Source
+
+#: Files that belong to one of these, by suffix.
+_SIDECARS = {".shp": (".shx", ".dbf", ".prj", ".cpg"), ".tif": (".aux.xml", ".ovr", ".msk")}
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One case: its result, the evaluator that made it, and where its sources lie (for names in the manifest)."""
+
+    result: Result
+    evaluator: Evaluator[Any]
+    base: Path | None = None
+
+
+def write_run(
+    runs: Path,
+    cases: Mapping[str, Scored],
+    configuration: Mapping[str, Any],
+    verdicts: Sequence[Verdict],
+    product_gates: Sequence[Verdict] = (),
+    *,
+    synthetic: bool = False,
+    bound: Iterable[Mapping[str, Any]] = (),
+) -> Path:
+    """Write the bundle of a run.
+
+    Parameters
+    ----------
+    runs
+        Folder of all runs.
+    cases
+        Scored cases by name.
+    configuration
+        Resolved, with every default, gates included.
+    verdicts, product_gates
+        As decided.
+    synthetic
+        True where nothing may be claimed for a product.
+    bound
+        Further files that the run depends on, as name and sha256.
+
+    Returns
+    -------
+    Path
+        Folder of the bundle; running an equal run again gives the same folder with the same bytes.
+    """
+    from geoeval.report.board import board
+
+    evaluations = {name: scored.result.evaluation for name, scored in cases.items()}
+    inputs = {name: inputs_of(scored.result.inputs, scored.base) for name, scored in cases.items()}
+    manifest = {
+        "synthetic": synthetic,
+        "configuration": configuration,
+        "inputs": inputs,
+        "evaluators": {name: scored.evaluator.name for name, scored in cases.items()},
+        "code": {"sha256": code_digest(), "commit": commit()},
+        "runtime": runtime(),
+        "bound": sorted(bound, key=lambda row: str(row["name"])),
+    }
+    limits = tuple(configuration.get("claim_limits", ()))
+
+    def board_of(run: str) -> bytes:
+        return document_bytes(board(run, evaluations, verdicts, limits, product_gates, synthetic=synthetic))
+
+    files = {
+        "metrics.json": document_bytes(metrics_json(evaluations)),
+        "gates.json": document_bytes(gates_json(verdicts, product_gates)),
+        "baseline-raw-predictions.json": document_bytes(
+            raw_json(_raw(name, scored, inputs[name]) for name, scored in cases.items())
+        ),
+        "failure-gallery.json": document_bytes(
+            gallery_json(
+                failure
+                for name, scored in cases.items()
+                for failure in failure_gallery(name, scored.evaluator.family, scored.result.records)
+            )
+        ),
+        **{
+            f"ledger/{name}.json": canonical_bytes(ledger_json(scored.result.ledger.rows), digits=None)
+            for name, scored in cases.items()
+        },
+    }
+    return write_bundle(Path(runs), files, manifest, {"board.json": board_of})
+
+
+def write_result(
+    result: Result, evaluator: Evaluator[Any], pairing: Pairing, plan: Any, policy: Policy, out: str
+) -> Path:
+    """Write the bundle of one evaluation below ``out/runs``."""
+    configuration = {
+        "name": evaluator.family,
+        "synthetic": False,
+        "claim_limits": ["two files, no protected split: no release claim"],
+        "cases": [
+            {
+                "id": evaluator.family,
+                "family": evaluator.family,
+                "options": options_json(evaluator),
+                "pairing": {**asdict(pairing), **_file_names(pairing)},
+                "critical": {name: list(values) for name, values in policy.critical.items()},
+                "min_support": policy.min_support,
+            }
+        ],
+        "intervals": asdict(plan),
+        "gates": [asdict(gate) for gate in policy.gates],
+    }
+    return write_run(
+        Path(out) / "runs", {evaluator.family: Scored(result, evaluator)}, configuration, result.evaluation.gates
+    )
+
+
+def options_json(evaluator: Evaluator[Any]) -> dict[str, Any]:
+    """The evaluator's whole configuration as plain values."""
+    if not is_dataclass(evaluator):
+        return {}
+    return {field.name: _plain(getattr(evaluator, field.name)) for field in fields(evaluator)}
+
+
+def inputs_of(paths: Iterable[str], base: Path | None = None) -> list[dict[str, Any]]:
+    """Name, sha256 and size of every input file and its sidecars; names tell nothing about the machine."""
+    files: dict[Path, None] = {}
+    for text in paths:
+        path = Path(text)
+        if not path.is_file():
+            continue
+        files[path] = None
+        for suffix in _SIDECARS.get(path.suffix.lower(), ()):
+            for other in (path.with_suffix(suffix), Path(str(path) + suffix)):
+                if other.is_file():
+                    files[other] = None
+    rows = [
+        {"name": _name(path, base), "sha256": file_digest(path), "bytes": path.stat().st_size} for path in sorted(files)
+    ]
+    return sorted(
+        {(row["name"], row["sha256"]): row for row in rows}.values(), key=lambda row: (row["name"], row["sha256"])
+    )
+
+
+def commit() -> str | None:
+    """The commit of the checkout that the package runs from; None for an installed package."""
+    git = Path(__file__).resolve().parents[2] / ".git"
+    head = git / "HEAD"
+    if not head.is_file():
+        return None
+    text = head.read_text(encoding="utf-8").strip()
+    if not text.startswith("ref: "):
+        return text
+    name = text.removeprefix("ref: ")
+    if (git / name).is_file():
+        return (git / name).read_text(encoding="utf-8").strip()
+    packed = git / "packed-refs"
+    lines = packed.read_text(encoding="utf-8").splitlines() if packed.is_file() else []
+    return next((line.split()[0] for line in lines if line.endswith(f" {name}")), None)
+
+
+def _raw(name: str, scored: Scored, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+    evaluation = scored.result.evaluation
+    records = scored.result.records
+    filtered = records.take(records.columns["outcome"] == "filtered") if len(records) else records
+    kept = records.take(records.columns["outcome"] != "filtered") if len(records) else records
+    return raw_case(
+        name,
+        evaluation.family,
+        kept,
+        configuration=options_json(scored.evaluator),
+        lineage={"inputs": inputs, "evaluator": evaluation.evaluator, "signature": evaluation.signature},
+        filtered=filtered,
+    )
+
+
+def _name(path: Path, base: Path | None) -> str:
+    if base is not None:
+        try:
+            return path.resolve().relative_to(base.resolve()).as_posix()
+        except ValueError:
+            pass
+    return f"{path.parent.name}/{path.name}" if path.parent.name else path.name
+
+
+def _file_names(pairing: Pairing) -> dict[str, str | None]:
+    return {name: Path(given).name if (given := getattr(pairing, name)) else None for name in ("aoi", "units")}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, tuple | list | frozenset | set):
+        return [_plain(one) for one in (sorted(value) if isinstance(value, frozenset | set) else value)]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Source):
+        raise BundleError("an evaluator's options hold a source; sources belong to cases")
+    return str(value)

@@ -1,0 +1,28 @@
+"""``geoeval verify``: is a bundle whole and unchanged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(name="verify", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("bundle", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(bundle: str, *, as_json: bool) -> None:
+    """Hash a bundle again, decide its gates again, render its board again.
+
+    Exit codes: 0 valid, 3 invalid, 2 unreadable.
+    """
+    from geoeval.cli.show import print_json
+    from geoeval.verify import verify
+
+    found = verify(Path(bundle))
+    if as_json:
+        print_json({"run": found.run, "valid": found.valid, "problems": list(found.problems), "files": found.files})
+    else:
+        for problem in found.problems:
+            click.echo(problem)
+        click.echo(f"{found.run}: {'valid' if found.valid else 'INVALID'}, {found.files} files")
+    raise SystemExit(found.exit_code)
