@@ -9,7 +9,7 @@ import argparse
 
 import numpy as np
 import shapely
-from overlap import best, building_pairs
+from overlap import best, building_pairs, table
 
 from geoeval.geometry.boundary import boundary_within, lines_rms, lines_within
 from geoeval.geometry.shape import polis
@@ -39,9 +39,7 @@ def main() -> None:
         ("polis, aligned pairs", best(lambda: polis(a, b), 3)),
     ]
     print(f"{given.pairs} building pairs, tolerance {tolerance} m; compilation excluded")
-    print(f"{'':44}{'s':>10}{'us a pair':>12}{'GEOS / this':>13}")
-    for name, seconds in rows:
-        print(f"{name:44}{seconds:10.3f}{seconds / given.pairs * 1e6:12.2f}{geos / seconds:13.1f}")
+    table(rows, given.pairs)
     exact, inner = boundary_within(a, b, tolerance), buffered()
     print(f"exact minus buffered length: {np.min(exact - inner):.1e} to {np.max(exact - inner):.1e} m")
 

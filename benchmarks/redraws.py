@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from geoeval.evaluators.change import Change
 from scipy.stats import bootstrap
 
 from geoeval.estimation import Plan, estimate, stratify
+from geoeval.evaluators.change import Change
 from geoeval.ledger import Ledger, Row
 from geoeval.model import Cell
 from geoeval.stats.tally import Tally

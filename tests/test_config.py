@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from geoeval.config import load_capabilities, load_config, load_waivers, options_of, parse_config
-from geoeval.config_product import PRODUCT_GATES, bound_files, evidence_problems, product_verdicts, projections
+from geoeval.config.product import PRODUCT_GATES, bound_files, evidence_problems, product_verdicts, projections
 from geoeval.errors import ConfigError
 from geoeval.evidence.canonical import canonical_bytes, digest
 from geoeval.keys import FAMILIES

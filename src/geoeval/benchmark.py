@@ -9,13 +9,13 @@ from typing import Literal
 
 from geoeval.bundling import Scored, write_run
 from geoeval.config import Config, load_config
-from geoeval.config_product import bound_files, product_verdicts, projections
+from geoeval.config.families import evaluator_of
+from geoeval.config.product import bound_files, product_verdicts, projections
 from geoeval.errors import InputError
 from geoeval.estimation import Plan
 from geoeval.evaluation import Policy, Result, run, tally_all, units_of
 from geoeval.evidence.canonical import canonical_bytes, digest
 from geoeval.evidence.raw import ledger_json
-from geoeval.families import evaluator_of
 from geoeval.gates import decide_families, exit_code
 from geoeval.model import Verdict
 
@@ -36,8 +36,10 @@ class Benchmark:
     folder: Path
 
     def exit_code(self, *, allow_product_blocked: bool = False) -> Literal[0, 2, 3]:
-        """0 all gates pass, 3 one fails, 2 not decidable. The permission turns product gates that cannot be decided
-        into 0 where the harness itself is in order; it never turns a 3, and no gate of a family.
+        """0 where all gates pass, 3 where one fails, 2 where it cannot be decided.
+
+        The permission turns product gates that cannot be decided into 0 where the harness itself is in order; it
+        never turns a 3, and no gate of a family.
         """
         metric = exit_code(self.verdicts)
         product = exit_code(self.product_gates)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from geoeval.errors import BundleError
-from geoeval.evaluation import Policy, Result
+from geoeval.evaluation import Policy, Result, demanded_gates
 from geoeval.evidence.bundle import write_bundle
 from geoeval.evidence.canonical import canonical_bytes, code_digest, file_digest
 from geoeval.evidence.documents import document_bytes, gates_json, metrics_json
 from geoeval.evidence.raw import failure_gallery, gallery_json, ledger_json, raw_case, raw_json
 from geoeval.evidence.runtime import runtime
+from geoeval.gates import decide_families
 from geoeval.ledger import Evaluator
 from geoeval.model import Verdict
 from geoeval.options import Pairing, Source
 
 #: Files that belong to one of these, by suffix.
 _SIDECARS = {".shp": (".shx", ".dbf", ".prj", ".cpg"), ".tif": (".aux.xml", ".ovr", ".msk")}
+
+
+#: Fields of an evaluator that are no options.
+_FIXED = ("name", "family")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,10 @@ def write_run(
         "evaluators": {name: scored.evaluator.name for name, scored in cases.items()},
         "code": {"sha256": code_digest(), "commit": commit()},
         "runtime": runtime(),
+        "facts": {
+            name: {"clustered": one.result.clustered, "reference_only": sorted(one.result.reference_only)}
+            for name, one in cases.items()
+        },
         "bound": sorted(bound, key=lambda row: str(row["name"])),
     }
     limits = tuple(configuration.get("claim_limits", ()))
@@ -106,6 +115,7 @@ def write_result(
     result: Result, evaluator: Evaluator[Any], pairing: Pairing, plan: Any, policy: Policy, out: str
 ) -> Path:
     """Write the bundle of one evaluation below ``out/runs``."""
+    gates = demanded_gates(evaluator, policy)
     configuration = {
         "name": evaluator.family,
         "synthetic": False,
@@ -121,18 +131,16 @@ def write_result(
             }
         ],
         "intervals": asdict(plan),
-        "gates": [asdict(gate) for gate in policy.gates],
+        "gates": [asdict(gate) for gate in gates],
     }
-    return write_run(
-        Path(out) / "runs", {evaluator.family: Scored(result, evaluator)}, configuration, result.evaluation.gates
-    )
+    verdicts = decide_families(gates, {evaluator.family: result.evaluation}, {evaluator.family: policy.min_support})
+    return write_run(Path(out) / "runs", {evaluator.family: Scored(result, evaluator)}, configuration, verdicts)
 
 
 def options_json(evaluator: Evaluator[Any]) -> dict[str, Any]:
     """The evaluator's whole configuration as plain values."""
-    if not is_dataclass(evaluator):
-        return {}
-    return {field.name: _plain(getattr(evaluator, field.name)) for field in fields(evaluator)}
+    names = [option.name for option in fields(cast("Any", evaluator)) if option.init and option.name not in _FIXED]
+    return {name: _plain(getattr(evaluator, name)) for name in names}
 
 
 def inputs_of(paths: Iterable[str], base: Path | None = None) -> list[dict[str, Any]]:

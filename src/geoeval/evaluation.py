@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -33,7 +33,8 @@ class Policy:
     gates
         Limits; every one is decided.
     critical
-        Stratum field to the values that must be present, large enough and clear of every ``per_subgroup`` gate.
+        Stratum field to the values that must be present, large enough, and pass the gates by that field (or, where
+        there are none, the overall gates).
     min_support
         Fewest observations of a subgroup.
     """
@@ -55,6 +56,8 @@ class Result:
     records: Records
     notes: Mapping[str, str] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
+    clustered: bool = True
+    reference_only: frozenset[str] = frozenset()
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
@@ -152,9 +155,9 @@ def units_of(evaluator: Evaluator[Any], reference: Source, prediction: Source, p
 def _read_units(evaluator: Evaluator[Any], reference: Source, prediction: Source, pairing: Pairing) -> UnitSet[Any]:
     family = evaluator.family
     if family == "raster":
+        from geoeval.readers.heights import holds_points
         from geoeval.readers.points import labelled_points
         from geoeval.readers.raster import raster_units
-        from geoeval.readers.heights import holds_points
 
         if holds_points(reference):
             return labelled_points(reference, prediction, pairing)
@@ -198,7 +201,7 @@ def run(
         findings=findings,
         reference_only=units.reference_only,
     )
-    return Result(evaluation, ledger, records, units.notes, units.inputs)
+    return Result(evaluation, ledger, records, units.notes, units.inputs, plan.clustered, units.reference_only)
 
 
 def summarise(
@@ -242,7 +245,7 @@ def summarise(
         confusion=extras.pop("confusion", None),
         details=extras,
     )
-    demanded = (*policy.gates, *_own_gates(evaluator))
+    demanded = demanded_gates(evaluator, policy)
     if not demanded and not policy.critical:
         return evaluation
     verdicts, decided = gating.decide_all(demanded, evaluation, min_support=policy.min_support)
@@ -268,9 +271,12 @@ def _with_design(
     return in_order(evaluator.family, {**estimates, **found["estimates"]}), merged
 
 
-def _own_gates(evaluator: Evaluator[Any]) -> tuple[Gate, ...]:
+def demanded_gates(evaluator: Evaluator[Any], policy: Policy) -> tuple[Gate, ...]:
+    """The declared gates, and those that the evaluator demands itself (no missed blocker or critical anomaly)."""
     required = getattr(evaluator, "required_gates", None)
-    return tuple(required()) if required is not None else ()
+    own = tuple(required()) if required is not None else ()
+    declared = {gate.id for gate in policy.gates}
+    return (*policy.gates, *(gate for gate in own if gate.id not in declared))
 
 
 def _with_exact_recall(
@@ -350,9 +356,8 @@ def signature(evaluator: Evaluator[Any], plan: Plan) -> str:
     'footprint/1'
     """
     parts = [evaluator.name]
-    if is_dataclass(evaluator):
-        options = [option.name for option in fields(evaluator) if option.name not in ("name", "family")]
-        parts.extend(f"{name}={_shown(getattr(evaluator, name))}" for name in options)
+    options = [option.name for option in fields(cast("Any", evaluator)) if option.name not in ("name", "family")]
+    parts.extend(f"{name}={_shown(getattr(evaluator, name))}" for name in options)
     level = f"{plan.confidence * 100:g}"
     parts.append(f"wilson{level}")
     parts.append(f"redraws={plan.redraws},{plan.ranked_redraws}|seed={plan.seed}" if plan.clustered else "independent")

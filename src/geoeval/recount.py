@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from geoeval.config.families import evaluator_of
 from geoeval.errors import BundleError, ConfigError
 from geoeval.estimation import Plan
 from geoeval.evaluation import Policy, summarise
@@ -14,7 +15,6 @@ from geoeval.evidence.documents import document_of, metrics_from_json
 from geoeval.evidence.raw import ledger_from_json
 from geoeval.evidence.shape import evaluation_json
 from geoeval.evidence.verify_files import read_listing
-from geoeval.families import evaluator_of
 from geoeval.ledger import Ledger, Row
 from geoeval.model import Evaluation
 from geoeval.verify import gates_of

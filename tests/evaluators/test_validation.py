@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geoeval.checks.pairs import maximum_pairs
 from geoeval.errors import ConfigError, InputError
 from geoeval.estimation import Plan, estimate, exact_lower_bound, per_class, stratify
 from geoeval.evaluators.validation import Validation, required_gates
-from geoeval.finding_pairs import maximum_pairs
 from geoeval.gates import decide_all, family_status
 from geoeval.layers import FindingPair
 from geoeval.ledger import Ledger, tally_unit

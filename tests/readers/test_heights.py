@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import rasterio
+from pyproj import CRS
 from rasterio.transform import Affine
 
 from geoeval.errors import ColumnError, CRSMismatch, CRSMissing, InputError, UnitMismatch
@@ -55,15 +56,15 @@ def test_a_horizontal_unit_is_no_evidence(tmp_path):
 
 def test_units_come_from_the_declaration_the_band_or_the_vertical_axis(tmp_path):
     band = write_dem(tmp_path / "band.tif", unit="US survey foot")
-    axis = write_dem(tmp_path / "axis.tif", crs="EPSG:32633+5703")
     bare = write_dem(tmp_path / "bare.tif")
     for path, kwargs, wanted in (
         (band, {}, "us-ft (unit of the band)"),
-        (axis, {}, "m (vertical axis of its system)"),
         (bare, {"unit": "ft"}, "ft (declared)"),
     ):
         found = elevation_units(Source(path, **kwargs), Source(path, **kwargs), Pairing())
         assert found.notes["reference unit"] == wanted
+    axis = height_facts(Source("a.tif"), "reference", "a.tif", None, CRS("EPSG:26918+6360").to_wkt())
+    assert (axis.unit, axis.known_by) == ("us-ft", "vertical axis of its system")
 
 
 def test_a_declaration_never_overrules_a_file(tmp_path):
@@ -74,7 +75,7 @@ def test_a_declaration_never_overrules_a_file(tmp_path):
 
 def test_an_unknown_unit_is_refused_with_the_known_ones(tmp_path):
     dem = write_dem(tmp_path / "dem.tif", unit="kelvin")
-    with pytest.raises(UnitMismatch, match="'kelvin' is no unit of height.*'us-ft'"):
+    with pytest.raises(UnitMismatch, match=r"'kelvin' is no unit of height.*'us-ft'"):
         elevation_units(Source(dem), Source(dem), Pairing())
 
 
@@ -93,7 +94,7 @@ def test_feet_become_metres_and_it_is_said(tmp_path):
 
 def test_known_datums_that_differ_are_refused_and_unknown_ones_reported(tmp_path):
     dem = write_dem(tmp_path / "dem.tif", unit="m")
-    with pytest.raises(UnitMismatch, match="different datums: .*'NAVD88'.*'EGM96'"):
+    with pytest.raises(UnitMismatch, match=r"different datums: .*'NAVD88'.*'EGM96'"):
         elevation_units(Source(dem, vertical_datum="NAVD88"), Source(dem, vertical_datum="EGM96"), Pairing())
     codes = [f.code for f in elevation_units(Source(dem, vertical_datum="NAVD88"), Source(dem), Pairing()).findings]
     assert "vertical-datum-unknown" in codes
@@ -164,7 +165,7 @@ def test_points_are_transformed_to_the_raster(tmp_path):
     frame = pd.DataFrame({"lon": lon, "lat": lat, "elevation": [5.0, 5.0]})
     points = only(elevation_units(Source(frame, unit="m"), Source(dem), Pairing()))
     assert sorted(points.prediction) == pytest.approx([5.0, 5.0 + 0.6 + 4 * 0.6], abs=1e-5)
-    with pytest.raises(CRSMismatch, match="OGC:CRS84.*EPSG:32633"):
+    with pytest.raises(CRSMismatch, match=r"EPSG:4326.*EPSG:32633"):
         elevation_units(Source(frame, unit="m"), Source(dem), Pairing(on_crs_mismatch="refuse"))
 
 

@@ -68,7 +68,7 @@ def _families(found: Benchmark) -> Any:
     from geoeval.keys import HEADLINE
 
     table = Table(title=found.name, title_justify="left", box=None, pad_edge=False)
-    for name in ("family", "status", "metric", "value", "95 % interval", "support", "worst subgroup"):
+    for name in ("family", "status", "metric", "value", "95 % interval", "support (clusters)", "worst subgroup"):
         table.add_column(name, justify="right" if name == "value" else "left", overflow="fold")
     colours = {"pass": "green", "fail": "red", "not_evaluable": "yellow"}
     for case, scored in found.cases.items():

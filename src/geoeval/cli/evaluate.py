@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -47,10 +48,13 @@ _SIDED = ("layer", "where", "crs", "band", "nodata", "unit", "vertical_datum")
 _COLUMNS = ("id", "label", "score", "kind", "date", "value", "stratum", "ignore", "unit_column")
 
 
-def _both(name: str, text: str, **more: Any) -> Any:
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _both(name: str, text: str, **more: Any) -> Callable[[F], F]:
     """An option for both sides, and one for each side that goes before it."""
 
-    def add(function: Any) -> Any:
+    def add(function: F) -> F:
         option = name.replace("_", "-")
         for side in ("prediction", "reference"):
             function = click.option(f"--{side}-{option}", f"{side}_{name}", help=f"The same, {side} only.", **more)(
@@ -198,7 +202,7 @@ def _refuse_foreign(family: str, given: dict[str, Any]) -> None:
 
 
 def _evaluator(family: str, given: dict[str, Any]) -> Any:
-    from geoeval.families import evaluator_of
+    from geoeval.config.families import evaluator_of
 
     names = {
         "iou": "iou",

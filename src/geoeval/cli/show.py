@@ -93,13 +93,13 @@ def bounds(given: Estimate) -> str:
 
 
 def support(given: Estimate) -> str:
-    """``k of n`` for proportions, the number of observations for the rest, and the clusters behind an interval."""
+    """``k of n`` for proportions, the number of observations for the rest; in brackets the clusters of the interval."""
     whole = given.numerator is not None and given.denominator is not None
     text = f"{given.support}"
     if whole and float(given.numerator or 0).is_integer() and float(given.denominator or 0).is_integer():
         text = f"{int(given.numerator or 0)} of {int(given.denominator or 0)}"
     if given.interval is not None and given.interval.clusters is not None:
-        text += f" in {given.interval.clusters} clusters"
+        text += f" ({given.interval.clusters})"
     return text
 
 
@@ -119,7 +119,14 @@ def estimates_table(title: str, estimates: Mapping[str, Estimate]) -> Any:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for name in ("metric", "value", "unit", "95 % interval" if _all95(estimates) else "interval", "support", "remarks"):
+    for name in (
+        "metric",
+        "value",
+        "unit",
+        "95 % interval" if _all95(estimates) else "interval",
+        "support (clusters)",
+        "remarks",
+    ):
         table.add_column(name, justify="right" if name == "value" else "left", overflow="fold")
     for name, given in estimates.items():
         unit = "" if given.unit == "1" else given.unit

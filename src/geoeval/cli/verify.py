@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -9,8 +10,9 @@ import click
 
 @click.command(name="verify", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("bundle", type=click.Path())
+@click.option("--recount", is_flag=True, help="Derive every estimate and verdict again from the ledger, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(bundle: str, *, as_json: bool) -> None:
+def command(bundle: str, *, recount: bool, as_json: bool) -> None:
     """Hash a bundle again, decide its gates again, render its board again.
 
     Exit codes: 0 valid, 3 invalid, 2 unreadable.
@@ -19,6 +21,10 @@ def command(bundle: str, *, as_json: bool) -> None:
     from geoeval.verify import verify
 
     found = verify(Path(bundle))
+    if recount:
+        from geoeval.recount import recount as count_again
+
+        found = replace(found, problems=(*found.problems, *count_again(Path(bundle))))
     if as_json:
         print_json({"run": found.run, "valid": found.valid, "problems": list(found.problems), "files": found.files})
     else:

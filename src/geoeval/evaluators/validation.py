@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from geoeval.checks.pairs import Outcomes, pair_findings
 from geoeval.errors import ConfigError, InputError
-from geoeval.finding_pairs import Outcomes, pair_findings
 from geoeval.layers import FindingPair
 from geoeval.ledger import Tallied
 from geoeval.model import (

@@ -17,7 +17,7 @@ import numpy as np
 from geoeval.geometry._kernel import kernel
 from geoeval.model import FloatArray, IntArray
 
-# Columns of a table of clipped pieces.
+# Rows of a table of clipped pieces (6, pieces).
 _LEFT, _RIGHT, _Y_LEFT, _Y_RIGHT, _SLOPE, _SIGN = range(6)
 
 #: Above this many pairs of pieces, both sides are sorted by x and swept.
@@ -40,15 +40,15 @@ def ring_signs(xy: FloatArray, path: IntArray, role: IntArray) -> FloatArray:
 
 @kernel
 def _put(piece: FloatArray, n: int, left: float, right: float, y_left: float, y_right: float, sign: float) -> int:
-    # Narrower than any coordinate spacing: its area is nothing, and its slope would overflow.
-    if right - left < 1e-280:
+    # Narrower than any coordinate spacing: its area is nothing, and the square of its slope would overflow.
+    if right - left < 1e-100:
         return n
-    piece[n, _LEFT] = left
-    piece[n, _RIGHT] = right
-    piece[n, _Y_LEFT] = y_left
-    piece[n, _Y_RIGHT] = y_right
-    piece[n, _SLOPE] = (y_right - y_left) / (right - left)
-    piece[n, _SIGN] = sign
+    piece[_LEFT, n] = left
+    piece[_RIGHT, n] = right
+    piece[_Y_LEFT, n] = y_left
+    piece[_Y_RIGHT, n] = y_right
+    piece[_SLOPE, n] = (y_right - y_left) / (right - left)
+    piece[_SIGN, n] = sign
     return n + 1
 
 
@@ -115,61 +115,61 @@ def _clip(
 
 
 @kernel
-def _shared(a: FloatArray, i: int, b: FloatArray, j: int) -> float:
-    """Signed integral of the lower of two pieces over their shared x-range."""
-    left = max(a[i, _LEFT], b[j, _LEFT])
-    right = min(a[i, _RIGHT], b[j, _RIGHT])
-    if right <= left:
-        return 0.0
-    a_left = a[i, _Y_LEFT] + (left - a[i, _LEFT]) * a[i, _SLOPE]
-    a_right = a[i, _Y_RIGHT] - (a[i, _RIGHT] - right) * a[i, _SLOPE]
-    b_left = b[j, _Y_LEFT] + (left - b[j, _LEFT]) * b[j, _SLOPE]
-    b_right = b[j, _Y_RIGHT] - (b[j, _RIGHT] - right) * b[j, _SLOPE]
-    d_left = a_left - b_left
-    d_right = a_right - b_right
-    if d_left <= 0.0:
-        twice = a_left + a_right
-        if d_right > 0.0:
-            twice -= d_right * (d_right / (d_right - d_left))
-    else:
-        twice = b_left + b_right
-        if d_right < 0.0:
-            twice -= d_right * (d_right / (d_left - d_right))
-    return float(0.5 * (right - left) * twice * a[i, _SIGN] * b[j, _SIGN])
+def _shared(a: FloatArray, i: int, b: FloatArray, start: int, stop: int, term: FloatArray) -> float:
+    """Signed integral of the lower of piece i of ``a`` and each piece start .. stop - 1 of ``b``, where both are.
+
+    The lower of two numbers is half their sum less half their distance; the distance of two straight lines that cross
+    integrates to two triangles. Without branches, so that several pieces are done at once; summed in order.
+    """
+    a_left, a_right, a_slope = a[_LEFT, i], a[_RIGHT, i], a[_SLOPE, i]
+    a_first, a_last = a[_Y_LEFT, i], a[_Y_RIGHT, i]
+    for j in range(start, stop):
+        left = a_left if a_left > b[_LEFT, j] else b[_LEFT, j]
+        right = a_right if a_right < b[_RIGHT, j] else b[_RIGHT, j]
+        width = right - left
+        width = width if width > 0.0 else 0.0
+        y0 = a_first + (left - a_left) * a_slope
+        y1 = a_last - (a_right - right) * a_slope
+        z0 = b[_Y_LEFT, j] + (left - b[_LEFT, j]) * b[_SLOPE, j]
+        z1 = b[_Y_RIGHT, j] - (b[_RIGHT, j] - right) * b[_SLOPE, j]
+        d0, d1 = y0 - z0, y1 - z1
+        span = abs(d0) + abs(d1)
+        crossed = (d0 * d0 + d1 * d1) / (span if span > 0.0 else 1.0)
+        apart = abs(d0 + d1) if d0 * d1 >= 0.0 else crossed
+        term[j] = width * (y0 + y1 + z0 + z1 - apart) * b[_SIGN, j]
+    total = 0.0
+    for j in range(start, stop):
+        total += term[j]
+    return float(0.25 * total * a[_SIGN, i])
 
 
 @kernel
-def _sum_all(a: FloatArray, n_a: int, b: FloatArray, n_b: int) -> float:
+def _sum_all(a: FloatArray, n_a: int, b: FloatArray, n_b: int, term: FloatArray) -> float:
     total = 0.0
     for i in range(n_a):
-        part = 0.0
-        for j in range(n_b):
-            part += _shared(a, i, b, j)
-        total += part
+        total += _shared(a, i, b, 0, n_b, term)
     return total
 
 
 @kernel
-def _sum_swept(a: FloatArray, n_a: int, b: FloatArray, n_b: int) -> float:
+def _sum_swept(a: FloatArray, n_a: int, b: FloatArray, n_b: int, term: FloatArray) -> float:
     """As :func:`_sum_all`, meeting only pieces whose x-ranges can overlap."""
-    a = a[:n_a][np.argsort(a[:n_a, _LEFT], kind="mergesort")]
-    b = b[:n_b][np.argsort(b[:n_b, _LEFT], kind="mergesort")]
+    a = np.ascontiguousarray(a[:, np.argsort(a[_LEFT, :n_a], kind="mergesort")])
+    b = np.ascontiguousarray(b[:, np.argsort(b[_LEFT, :n_b], kind="mergesort")])
     furthest = np.empty(n_b)
     reach = -1.0
     for j in range(n_b):
-        reach = max(reach, b[j, _RIGHT])
+        reach = max(reach, b[_RIGHT, j])
         furthest[j] = reach
     total = 0.0
     start = 0
     for i in range(n_a):
-        while start < n_b and furthest[start] <= a[i, _LEFT]:
+        while start < n_b and furthest[start] <= a[_LEFT, i]:
             start += 1
-        part = 0.0
-        for j in range(start, n_b):
-            if b[j, _LEFT] >= a[i, _RIGHT]:
-                break
-            part += _shared(a, i, b, j)
-        total += part
+        stop = start
+        while stop < n_b and b[_LEFT, stop] < a[_RIGHT, i]:
+            stop += 1
+        total += _shared(a, i, b, start, stop, term)
     return total
 
 
@@ -196,8 +196,9 @@ def shared_areas(
     ``box`` (pairs, 4) is the rectangle shared by the bounding boxes: x, y, width, height. ``most`` is the largest
     number of pieces that an object can leave (two an edge).
     """
-    a = np.empty((most, 6))
-    b = np.empty((most, 6))
+    a = np.empty((6, most))
+    b = np.empty((6, most))
+    term = np.empty(most)
     for k in range(start, stop):
         i, j = pair_a[k], pair_b[k]
         frame = (box[k, 0], box[k, 1], box[k, 2], box[k, 3])
@@ -206,4 +207,4 @@ def shared_areas(
             out[k] = 0.0
             continue
         n_b = _clip(b_xy, b_path, b_sign, b_owner[j], b_owner[j + 1], frame, b)
-        out[k] = _sum_all(a, n_a, b, n_b) if n_a * n_b <= _SWEEP else _sum_swept(a, n_a, b, n_b)
+        out[k] = _sum_all(a, n_a, b, n_b, term) if n_a * n_b <= _SWEEP else _sum_swept(a, n_a, b, n_b, term)

@@ -13,19 +13,20 @@ def object_counts(totals: Totals) -> dict[str, Quantity]:
     """``tp``, ``fp``, ``fn``, precision, recall and F1 of sums, in print order."""
     counts = Counts(totals["tp"], totals["fp"], totals["fn"])
     return {
-        "tp": count(totals, "tp"),
-        "fp": count(totals, "fp"),
-        "fn": count(totals, "fn"),
+        "tp": count(totals, "tp", counts),
+        "fp": count(totals, "fp", counts),
+        "fn": count(totals, "fn", counts),
         "precision": precision(counts),
         "recall": recall(counts),
         "f1": f1(counts),
     }
 
 
-def count(totals: Totals, name: str) -> Scalar:
-    """A count as a quantity; it is its own support."""
-    value = totals[name]
-    return Scalar(np.asarray(value, dtype=np.float64), n=value)
+def count(totals: Totals, name: str, of: Counts | None = None) -> Scalar:
+    """A count as a quantity; all that was counted is its support."""
+    counts = of or Counts(totals["tp"], totals["fp"], totals["fn"])
+    support = np.asarray(counts.tp + counts.fp + counts.fn, dtype=np.int64)
+    return Scalar(np.asarray(totals[name], dtype=np.float64), n=support)
 
 
 def mean(totals: Totals, name: str, over: str = "tp", unit: str = "1", reason: str | None = None) -> Scalar:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from geoeval.config_errors import options_of
+from geoeval.config.reading import options_of
 from geoeval.errors import ConfigError, nearest_spelling
 from geoeval.keys import FAMILIES
 from geoeval.ledger import Evaluator

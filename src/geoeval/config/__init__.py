@@ -39,8 +39,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from geoeval.config_errors import options_of, read_toml, validated
-from geoeval.config_tables import (
+from geoeval.config.reading import options_of, read_toml, validated
+from geoeval.config.tables import (
     BenchmarkTable,
     CapabilitiesTable,
     CapabilityTable,

@@ -17,11 +17,11 @@ from dataclasses import replace
 from typing import Literal, Protocol
 
 from geoeval.evidence.canonical import significant
-from geoeval.gate_support import BOOTSTRAP_CLUSTERS, WILSON_CLUSTERS, few_clusters, smallest_n
-from geoeval.gate_text import check_metrics, parse_gate
+from geoeval.gates.support import BOOTSTRAP_CLUSTERS, WILSON_CLUSTERS, few_clusters, smallest_n
+from geoeval.gates.text import check_metrics, parse_gate
+from geoeval.gates.waivers import Waiver, apply_waivers
 from geoeval.keys import SUPPORTED_BY
 from geoeval.model import Estimate, Gate, Status, Stratum, Verdict
-from geoeval.waivers import Waiver, apply_waivers
 
 __all__ = [
     "BOOTSTRAP_CLUSTERS",

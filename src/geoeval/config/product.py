@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from geoeval.config import Config
-from geoeval.config_tables import EvidenceTable, ProductGatesTable
+from geoeval.config.tables import EvidenceTable, ProductGatesTable
 from geoeval.errors import ConfigError
 from geoeval.evidence.canonical import canonical_bytes, digest, file_digest
 from geoeval.model import Status, Verdict
