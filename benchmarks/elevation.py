@@ -2,9 +2,10 @@
 
     python benchmarks/elevation.py [SIDE]
 
-Writes two tiled, deflated float32 rasters of SIDE x SIDE cells (default 8000) to a temporary folder, then measures, each
-in a process of its own: decoding both files window by window, and the family from files to figures. Imports and the
-loading of the compiled pass are printed apart as start-up. Targets: ratio at most 1.3, peak memory below 400 MB.
+Writes two tiled, deflated float32 rasters of SIDE x SIDE cells (default 8000) to a temporary folder, then measures,
+each in a process of its own, decoding both files window by window and the family from files to figures. Imports and the
+loading of the compiled pass are printed apart as start-up. Targets: ratio at most 1.3, peak memory below 400 MB. The
+reader decodes in two threads, so the ratio means something on two idle cores only.
 """
 
 from __future__ import annotations
@@ -116,9 +117,8 @@ def main() -> None:
             f"start-up {evaluated['start-up']:.2f} s; peak {evaluated['MB']:.0f} MB"
         )
     ratio = min(run["s"] for _, run in pairs) / min(run["s"] for run, _ in pairs)
-    print(
-        f"best ratio {ratio:.2f} (target {TARGET_RATIO}), peak {max(r['MB'] for _, r in pairs):.0f} MB (target {TARGET_MB})"
-    )
+    peak = max(run["MB"] for _, run in pairs)
+    print(f"best ratio {ratio:.2f} (target {TARGET_RATIO}), peak {peak:.0f} MB (target {TARGET_MB})")
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def decode(paths: list[str]) -> dict[str, float]:
     from rasterio.windows import Window
 
     start = time.perf_counter()
-    with rasterio.Env(GDAL_CACHEMAX=64), rasterio.open(paths[0]) as a, rasterio.open(paths[1]) as b:
+    with rasterio.Env(GDAL_CACHEMAX=64 * 2**20), rasterio.open(paths[0]) as a, rasterio.open(paths[1]) as b:
         for row in range(0, a.height, 1024):
             for column in range(0, a.width, 1024):
                 window = Window(column, row, min(1024, a.width - column), min(1024, a.height - row))
@@ -64,9 +64,9 @@ def decode(paths: list[str]) -> dict[str, float]:
 
 def score(paths: list[str]) -> dict[str, float]:
     """Evaluate the pair; imports are not timed, but their memory counts."""
-    import pyproj  # noqa: F401
     import rasterio  # noqa: F401
 
+    import geoeval.geometry.crs  # noqa: F401
     from geoeval.evaluators.raster import Raster
     from geoeval.ledger import Ledger, tally_unit
     from geoeval.options import Pairing, Source
@@ -94,7 +94,7 @@ def main() -> int:
     side = int(sys.argv[1]) if len(sys.argv) > 1 else SIDE
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(path) for path in write_pair(Path(folder), side)]
-        runs = {"decode": [], "score": []}
+        runs: dict[str, list[dict[str, float]]] = {"decode": [], "score": []}
         for _ in range(3):
             for what, results in runs.items():
                 command = [sys.executable, __file__, what, *paths]

@@ -13,7 +13,7 @@ from geoeval.config.families import evaluator_of
 from geoeval.config.product import bound_files, product_verdicts, projections
 from geoeval.errors import InputError
 from geoeval.estimation import Plan
-from geoeval.evaluation import Policy, Result, run, tally_all, units_of
+from geoeval.evaluation import Policy, Result, field_names, run, tally_all, units_of, with_critical
 from geoeval.evidence.canonical import canonical_bytes, digest
 from geoeval.evidence.raw import ledger_json
 from geoeval.gates import decide_families, exit_code
@@ -105,9 +105,10 @@ def benchmark(
     scored: dict[str, Scored] = {}
     problems: list[str] = []
     for done, (case, evaluator) in enumerate(zip(settings.cases, evaluators, strict=True), start=1):
-        units = units_of(evaluator, case.reference, case.prediction, case.pairing)
         policy = Policy(settings.gates, case.critical, case.min_support)
-        fields = tuple(name.split(":")[0].split("=")[0] for name in case.pairing.by)
+        pairing = with_critical(case.pairing, evaluator, policy)
+        units = units_of(evaluator, case.reference, case.prediction, pairing)
+        fields = field_names(pairing.by)
         result = run(evaluator, units, fields=fields, plan=plan, policy=policy, workers=workers)
         again, _ = tally_all(evaluator, tuple(reversed(units.units)))
         if _ledger_digest(result) != digest(canonical_bytes(ledger_json(again.rows), digits=None)):

@@ -122,17 +122,36 @@ def evaluate(
     InputError
         Where a source cannot be used: the message names file, feature and field.
     """
-    units = units_of(evaluator, as_source(reference), as_source(prediction), pairing or Pairing())
+    pairing = with_critical(pairing or Pairing(), evaluator, policy or Policy())
+    units = units_of(evaluator, as_source(reference), as_source(prediction), pairing)
     return run(
         evaluator,
         units,
-        fields=tuple(name.split(":")[0].split("=")[0] for name in (pairing or Pairing()).by),
+        fields=field_names(pairing.by),
         plan=plan,
         policy=policy,
         executor=executor,
         workers=workers,
         progress=progress,
     )
+
+
+def field_names(by: Iterable[str]) -> tuple[str, ...]:
+    """Names of stratum fields, without their edges or files.
+
+    Examples
+    --------
+    >>> field_names(["region", "area:100,500", "slope=slope.tif:5,15"])
+    ('region', 'area', 'slope')
+    """
+    return tuple(text.split(":")[0].split("=")[0] for text in by)
+
+
+def with_critical(pairing: Pairing, evaluator: Evaluator[Any], policy: Policy) -> Pairing:
+    """The pairing that also reads the fields of critical subgroups: what must be there is looked for."""
+    known = {*field_names(pairing.by), *getattr(evaluator, "own_strata", ())}
+    more = tuple(name for name in policy.critical if name not in known)
+    return replace(pairing, by=(*pairing.by, *more)) if more else pairing
 
 
 def as_source(given: Any) -> Source:

@@ -10,7 +10,7 @@ from typing import Any
 from geoeval.config.families import evaluator_of
 from geoeval.errors import BundleError, ConfigError
 from geoeval.estimation import Plan
-from geoeval.evaluation import Policy, summarise
+from geoeval.evaluation import Policy, field_names, summarise
 from geoeval.evidence.documents import document_of, metrics_from_json
 from geoeval.evidence.raw import ledger_from_json
 from geoeval.evidence.shape import evaluation_json
@@ -94,7 +94,7 @@ def _again(
         ledger,
         replace(Plan(**intervals), clustered=bool(clustered)),
         policy,
-        fields=tuple(name.split(":")[0].split("=")[0] for name in by),
+        fields=field_names(by),
         findings=stored.findings,
         reference_only=frozenset(facts.get("reference_only", ())),
     )

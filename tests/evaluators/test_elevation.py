@@ -342,9 +342,10 @@ def test_the_histogram_has_declared_edges_and_counts_everything():
     assert found == {"edges": [0.0, 1.0, 2.0], "below": 1, "counts": [2, 2], "above": 1}
 
 
-def test_cells_that_are_not_finite_are_left_out_and_reported():
+def test_undeclared_nodata_of_float64_is_left_out_and_reported():
     reference, prediction = surfaces((10, 10))
-    prediction[0, 0] = np.inf
+    prediction = prediction.astype(np.float64)
+    prediction[0, 0] = -1.797e308
     rows, tallied = tally_unit(Elevation(), Unit("u", lambda: pair(reference, prediction)))
     assert [f.code for f in tallied.findings] == ["height-not-finite"]
     coverage = Elevation().quantities(Ledger.of(rows).by_cluster().whole())["coverage"]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geoeval.geometry.blocks import block_names
@@ -79,6 +79,7 @@ def test_grids_that_share_nothing_are_still_compared():
     assert (found.same, found.column) == (True, -1000)
 
 
+@settings(deadline=None)
 @given(
     c=st.integers(-50, 50),
     r=st.integers(-50, 50),
@@ -123,6 +124,7 @@ def test_true_areas_do_not_depend_on_which_way_is_up():
     assert row_areas(down) == pytest.approx(row_areas(up)[::-1])
 
 
+@settings(deadline=None)
 @given(
     count=st.integers(1, 60),
     origin=st.integers(-500, 500),
@@ -137,6 +139,7 @@ def test_blocks_of_pixels_are_the_blocks_of_their_centres(count, origin, step, s
     assert [f"x{block}y0" for start, stop, block in found for _ in range(start, stop)] == names.tolist()
 
 
+@settings(deadline=None)
 @given(rows=st.integers(1, 40), columns=st.integers(1, 40), height=st.integers(1, 20), width=st.integers(1, 20))
 def test_windows_cover_every_cell_once(rows, columns, height, width):
     seen = np.zeros((rows, columns), dtype=int)

@@ -277,3 +277,13 @@ def test_points_outside_the_area_of_interest_do_not_count(tmp_path):
     frame = survey([500_015.0, 500_025.0], [4_999_985.0] * 2, [1.0, 2.0])
     found = elevation_units(Source(frame, crs="EPSG:32633", unit="m"), Source(dem), Pairing(aoi=str(aoi)))
     assert only(found).reference.tolist() == [1.0]
+
+
+def test_a_first_look_finds_the_offset_of_large_rasters(tmp_path, monkeypatch):
+    monkeypatch.setattr("geoeval.readers.heights.ROWS_CELLS", 100)
+    heights = np.random.Generator(np.random.PCG64(1)).normal(100, 5, (80, 90)).astype(np.float32)
+    low = write_dem(tmp_path / "low.tif", heights, unit="m")
+    high = write_dem(tmp_path / "high.tif", heights + np.float32(12.5), unit="m")
+    assert only(elevation_units(Source(low), Source(high), Pairing())).notes["pilot"] == pytest.approx(12.5, abs=1e-4)
+    void = write_dem(tmp_path / "void.tif", np.full((80, 90), -9999, dtype=np.float32), unit="m")
+    assert "pilot" not in only(elevation_units(Source(low), Source(void), Pairing())).notes

@@ -14,7 +14,7 @@ from rasterio.transform import Affine
 from geoeval.errors import ConfigError, CRSMissing, GridMismatch, InputError
 from geoeval.options import Pairing, Source
 from geoeval.readers.raster import raster_units
-from geoeval.readers.raster_blocks import Blocks
+from geoeval.readers.raster_blocks import Blocks, settings
 
 UTM = "EPSG:32633"
 
@@ -362,3 +362,32 @@ def test_odd_files_are_read_or_refused(shared_data):
     assert read(a, b, Pairing(align="nearest"), categorical=False)["prediction_valid"].any()
     with pytest.raises(GridMismatch, match=r"shifted by|prediction cells"):
         read(a, b, categorical=False)
+
+
+def test_windows_inside_large_clusters_give_the_same_cells(tmp_path):
+    """Clusters of 600 px in tiles of 512: windows follow the clusters."""
+    generator = np.random.default_rng(5)
+    values = generator.integers(0, 250, (1300, 1250), dtype=np.uint8)
+    a = write(tmp_path / "a.tif", values, tiled=True, blockxsize=512, blockysize=512)
+    units = raster_units(Source(a), Source(a), Pairing(cluster="grid:6000m"), categorical=True)
+    blocks = units.units[0].load().blocks
+    found = list(blocks())
+    assert len(found) == len({(block.row, block.column) for block in found})
+    assert sum(block.reference.size for block in found) == values.size
+    assert all(
+        (values[b.row : b.row + len(b.reference)][:, b.column :][:, : b.reference.shape[1]] == b.reference).all()
+        for b in found
+    )
+    names = {block.cluster for block in found}
+    again = list(Blocks(blocks.reference, blocks.prediction, blocks.clusters, window=(1024, 1024))())
+    assert {block.cluster for block in again} == names
+    size = {name: sum(b.reference.size for b in found if b.cluster == name) for name in names}
+    assert size == {name: sum(b.reference.size for b in again if b.cluster == name) for name in names}
+
+
+def test_the_block_cache_is_64_megabytes():
+    """A bare 64 would be taken as bytes, and every tile would be decoded several times."""
+    from rasterio._env import get_gdal_config
+
+    with settings():
+        assert get_gdal_config("GDAL_CACHEMAX") == 64 * 2**20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -125,6 +125,7 @@ def test_every_redraw_equals_its_own_matrix():
 
 
 @pytest.mark.parametrize("figure", WHOLE)
+@settings(deadline=None)
 @given(matrix=matrices, seed=st.integers(0, 99))
 def test_relabelling_changes_nothing(figure, matrix, seed):
     order = np.random.default_rng(seed).permutation(len(matrix))
@@ -133,6 +134,7 @@ def test_relabelling_changes_nothing(figure, matrix, seed):
     same(figure(view(matrix)).value, figure(sparse(matrix, codes)).value)
 
 
+@settings(deadline=None)
 @given(matrix=matrices)
 def test_quantity_and_allocation_are_all_of_the_disagreement(matrix):
     confusion = view(matrix)
@@ -145,6 +147,7 @@ def test_quantity_and_allocation_are_all_of_the_disagreement(matrix):
     assert not (np.asarray(figures.class_shift(confusion).value) < 0).any()
 
 
+@settings(deadline=None)
 @given(matrix=matrices)
 def test_exchange_equals_a_loop_over_pairs_of_classes(matrix):
     c = len(matrix)
@@ -152,6 +155,7 @@ def test_exchange_equals_a_loop_over_pairs_of_classes(matrix):
     assert figures.exchange(view(matrix)).numerator == swaps
 
 
+@settings(deadline=None)
 @given(matrix=matrices)
 def test_transposing_swaps_users_and_producers(matrix):
     same(figures.precision(view(matrix)).value, figures.recall(view(matrix.T)).value)

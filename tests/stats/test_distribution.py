@@ -259,3 +259,29 @@ def test_sizes_choose_the_way_and_nothing_else_does():
 
 def test_two_components_make_one_length():
     assert rmse_of(np.array([3.0, 0.0]), np.array([4.0, 0.0])) == pytest.approx(math.sqrt(12.5))
+
+
+def test_kept_and_binned_units_add_up_to_one_distribution():
+    kept, binned = normal(3000, 0.0, 1.0, seed=1), normal(5000, 0.5, 1.0, seed=2)
+    parts = {}
+    for name, errors, way in (("a", kept, "rows"), ("b", binned, "sketch")):
+        cells = ErrorCells(way, 0.5)
+        cells.add(Cell(name), errors)
+        parts[name] = next(iter(cells.tallies().values()))
+    table = clustered(parts)
+    every = np.concatenate([kept, binned])
+    value, bound = whole_sample(table.whole()).quantile(0.9)
+    assert abs(value - np.quantile(every, 0.9)) <= bound + 1e-9
+    (coarse,) = coarse_samples(table.totals(np.array([[2, 1]])))
+    repeated = np.concatenate([kept, kept, binned])
+    assert coarse.n == len(repeated)
+    assert coarse.quantile(0.9, inside=True)[0] == pytest.approx(np.quantile(repeated, 0.9), rel=0.02)
+
+
+@pytest.mark.parametrize("way", ["rows", "exact", "sketch"])
+def test_errors_beyond_float32_are_summed_and_binned_all_the_same(way):
+    cells = ErrorCells(way)
+    cells.add(Cell("a"), np.array([1e50, -1.0, 0.0]))
+    whole = clustered({"a": next(iter(cells.tallies().values()))}).whole()
+    assert moments(whole)["bias"][0] == pytest.approx(1e50 / 3)
+    assert whole_sample(whole).n == 3

@@ -163,17 +163,15 @@ def command(family: str, **given: Any) -> None:
     """
     from geoeval.cli.show import progress_bar, show_result
     from geoeval.evaluation import Policy, evaluate
-    from geoeval.gates import exit_code, parse_gate
+    from geoeval.gates import exit_code
 
     if family not in FAMILIES:
         raise ConfigError(f"unknown family {family!r}; {nearest_spelling(family, FAMILIES)}")
     _refuse_foreign(family, given)
     evaluator = _evaluator(family, given)
     plan = _plan(given)
-    policy = Policy(
-        tuple(parse_gate(text, family) for text in given["gate"]), _critical(given["critical"]), given["min_support"]
-    )
-    pairing = _pairing(given)
+    policy = Policy(_gates(family, given["gate"]), _critical(given["critical"]), given["min_support"])
+    pairing = _with_gated(_pairing(given), policy)
     with progress_bar("units") as progress:
         result = evaluate(
             evaluator,
@@ -199,6 +197,26 @@ def _refuse_foreign(family: str, given: dict[str, Any]) -> None:
         if given.get(name) is not None and family not in families:
             option = "--" + name.replace("_", "-")
             raise ConfigError(f"{option} is an option of {', '.join(families)}, not of {family}; leave it out.")
+
+
+def _gates(family: str, texts: tuple[str, ...]) -> tuple[Any, ...]:
+    from geoeval.gates import check_metrics, parse_gate
+    from geoeval.keys import known_metrics
+
+    gates = tuple(parse_gate(text, family) for text in texts)
+    check_metrics(gates, {family: known_metrics(family)})
+    return gates
+
+
+def _with_gated(pairing: Any, policy: Any) -> Any:
+    """The pairing that also reads the fields by which a gate holds subgroups."""
+    from dataclasses import replace
+
+    from geoeval.evaluation import field_names
+
+    wanted = dict.fromkeys(str(gate.by) for gate in policy.gates if gate.scope == "per_subgroup")
+    more = tuple(name for name in wanted if name not in (*field_names(pairing.by), *policy.critical))
+    return replace(pairing, by=(*pairing.by, *more)) if more else pairing
 
 
 def _evaluator(family: str, given: dict[str, Any]) -> Any:

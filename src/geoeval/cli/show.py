@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from geoeval.keys import RANKED_BY
 from geoeval.model import Estimate, Evaluation, Stratum
 
@@ -45,10 +47,12 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 def show_result(result: Result, *, as_json: bool, folder: Path | None = None) -> None:
-    """Print a result; guesses and findings go with it, in JSON as findings only."""
+    """Print a result; guesses and findings go with it. Beside one JSON object, guesses go to stderr."""
     if as_json:
         from geoeval.evidence.shape import evaluation_json
 
+        for name, text in result.notes.items():
+            click.echo(f"{name}: {text}", err=True)
         print_json(evaluation_json(result.evaluation))
         if folder is not None:
             sys.stderr.write(f"bundle {folder}\n")
@@ -195,7 +199,9 @@ def _print_strata(out: Console, evaluation: Evaluation) -> None:
 
 def _print_excluded(out: Console, evaluation: Evaluation) -> None:
     for one in evaluation.excluded_classes or ():
-        out.print(f"excluded class {one['label']}: {one['reason']}, predicted {one.get('predicted', 0)} times")
+        out.print(
+            f"excluded class {one['label']}: {one.get('reason', 'no_support')}, predicted {one['predicted']} times"
+        )
 
 
 def _print_findings(out: Console, evaluation: Evaluation) -> None:

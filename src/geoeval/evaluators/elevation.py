@@ -28,7 +28,7 @@ from geoeval.layers import Block, Checkpoints, RasterPair
 from geoeval.ledger import Tallied
 from geoeval.model import UNKNOWN, Cell, Finding, FloatArray, Proportion, Quantity, Records, Scalar, Unit
 from geoeval.stats.distribution import PER_UNIT, error_sums, moments
-from geoeval.stats.error_cells import KERNEL_CELLS, ErrorCells, Way, way_of
+from geoeval.stats.error_cells import BEYOND, KERNEL_CELLS, ErrorCells, Way, way_of
 from geoeval.stats.height_extras import elevation_extras, elevation_remarks
 from geoeval.stats.sketch import KeptErrors, Sample, coarse_samples, whole_sample
 from geoeval.stats.tally import Tally, Totals, quanta, total
@@ -146,6 +146,9 @@ class Elevation:
         joint = there & sampled
         error = np.full(len(points.id), np.nan)
         error[joint] = (points.prediction[joint] - points.reference[joint]) * factor
+        unbounded = joint & ~(np.abs(error) < BEYOND)
+        error[unbounded] = np.nan
+        joint &= ~unbounded
         gathered = ErrorCells("rows")
         relative: dict[Cell, list[Tally]] = {}
         cells, which = _point_cells(points)
@@ -159,6 +162,7 @@ class Elevation:
                 reference_only=int(np.count_nonzero(here & there & ~sampled)),
                 prediction_only=int(np.count_nonzero(here & ~there & sampled)),
                 neither=int(np.count_nonzero(here & ~there & ~sampled)),
+                not_finite=int(np.count_nonzero(here & unbounded)),
                 checkpoints=int(np.count_nonzero(both)),
             )
             if self.relative:
@@ -166,7 +170,7 @@ class Elevation:
         return Tallied(
             _merged(gathered.tallies(), relative),
             _point_records(points, unit_id, error),
-            _conversion(points, self.unit),
+            (*_conversion(points, self.unit), *_not_finite(int(np.count_nonzero(unbounded)), unit_id)),
         )
 
     def _tally_raster(self, pair: RasterPair, unit_id: str) -> Tallied:
@@ -181,9 +185,9 @@ class Elevation:
                 if self.relative:
                     joint = part[2] & part[3]
                     reference = part[0][joint].astype(np.float64) * factor
-                    relative.setdefault(cell, []).append(
-                        _relative(reference, part[1][joint].astype(np.float64) * factor - reference)
-                    )
+                    error = part[1][joint].astype(np.float64) * factor - reference
+                    sane = np.abs(error) < BEYOND
+                    relative.setdefault(cell, []).append(_relative(reference[sane], error[sane]))
         tallies = _merged(gathered.tallies(), relative)
         lost = sum(tally.sums.get("not_finite", 0) for tally in tallies.values())
         return Tallied(tallies, findings=(*_conversion(pair, self.unit), *_not_finite(lost, unit_id)))
@@ -221,7 +225,7 @@ def _conversion(payload: RasterPair | Checkpoints, unit: str) -> tuple[Finding, 
 def _not_finite(count: int, unit_id: str) -> tuple[Finding, ...]:
     if not count:
         return ()
-    says = f"{count} cells are valid on both sides but their difference is not a finite number; they were left out"
+    says = f"{count} heights are valid on both sides but do not differ by less than {BEYOND:g}; they were left out"
     return (Finding("height-not-finite", "major", (unit_id,), says, "declare the nodata value of the band"),)
 
 

@@ -43,9 +43,10 @@ AREA_QUANTA = 10**6
 #: Blocks of a cell that are kept before they are added up.
 _KEPT = 64
 
-#: Threads that count, and blocks that may wait for them.
+#: Threads that count, how many handfuls of blocks may wait for them, and about how many pixels such a handful has.
 _THREADS = 2
-_WAITING = 6
+_WAITING = 3
+_BATCH_PX = 1 << 19
 
 Mask = NDArray[np.bool_]
 
@@ -222,18 +223,18 @@ def _tally_blocks(pair: RasterPair, *, clustered: bool) -> dict[Cell, Tally]:
     """Blocks are counted in two threads (numpy lets go of the interpreter); tallies add in any order."""
     compiled = pair.shape[0] * pair.shape[1] > COMPILED_PX
     parts: dict[Cell, list[Tally]] = {}
-    waiting: deque[Future[dict[Cell, Tally]]] = deque()
+    waiting: deque[Future[list[tuple[Cell, Tally]]]] = deque()
 
-    def keep(done: dict[Cell, Tally]) -> None:
-        for cell, tally in done.items():
+    def keep(done: list[tuple[Cell, Tally]]) -> None:
+        for cell, tally in done:
             kept = parts.setdefault(cell, [])
             kept.append(tally)
             if len(kept) >= _KEPT:
                 kept[:] = [total(kept)]
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        for block in pair.blocks():
-            waiting.append(pool.submit(_tally_block, block, compiled=compiled, clustered=clustered))
+        for batch in _batches(pair.blocks()):
+            waiting.append(pool.submit(_tally_batch, batch, compiled=compiled, clustered=clustered))
             if len(waiting) > _WAITING:
                 keep(waiting.popleft().result())
         for future in waiting:
@@ -241,11 +242,24 @@ def _tally_blocks(pair: RasterPair, *, clustered: bool) -> dict[Cell, Tally]:
     return {cell: total(tallies) for cell, tallies in parts.items()}
 
 
-def _tally_block(block: Block, *, compiled: bool, clustered: bool) -> dict[Cell, Tally]:
-    return {
-        Cell(block.cluster, "", strata): _tally_place(block, mask, compiled=compiled, clustered=clustered)
+def _batches(blocks: Iterator[Block]) -> Iterator[list[Block]]:
+    """Blocks in handfuls of about one window, so that small ones do not cost a hand-over each."""
+    batch: list[Block] = []
+    for block in blocks:
+        batch.append(block)
+        if sum(one.reference.size for one in batch) >= _BATCH_PX or len(batch) >= _KEPT:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _tally_batch(batch: list[Block], *, compiled: bool, clustered: bool) -> list[tuple[Cell, Tally]]:
+    return [
+        (Cell(block.cluster, "", strata), _tally_place(block, mask, compiled=compiled, clustered=clustered))
+        for block in batch
         for strata, mask in _places(block)
-    }
+    ]
 
 
 def _places(block: Block) -> Iterator[tuple[tuple[tuple[str, str], ...], Mask | None]]:

@@ -13,13 +13,16 @@ import numpy as np
 from geoeval.geometry._kernel import kernel
 from geoeval.model import FloatArray, IntArray
 
+# Columns of a table of segments: both ends, unit vector from the first to the second (1, 0 where they are one), length.
+X0, Y0, X1, Y1, UX, UY, SIZE = range(7)
+
 #: A distance counts as d up to a nanometre, and up to the rounding of the coordinates themselves.
 _SLACK = 1e-9
 _SPACING = 4.5e-16
 
 
 @kernel
-def _radius(distance: float, x: float, y: float) -> float:
+def radius_at(distance: float, x: float, y: float) -> float:
     return distance + _SLACK + _SPACING * (abs(x) + abs(y))
 
 
@@ -48,21 +51,35 @@ def _in_band(p: float, v: float, low: float, high: float) -> tuple[float, float]
 
 
 @kernel
-def _reach(
-    wx: float, wy: float, vx: float, vy: float, length: float, dx: float, dy: float, radius: float
-) -> tuple[float, float]:
-    """The interval of t in [0, length] in which w + t v is within ``radius`` of the segment from the origin to d."""
-    low, high = _in_disc(wx, wy, vx, vy, radius)
-    more_low, more_high = _in_disc(wx - dx, wy - dy, vx, vy, radius)
-    low, high = min(low, more_low), max(high, more_high)
-    size = math.hypot(dx, dy)
-    if size > 0.0:
-        ux, uy = dx / size, dy / size
-        x_low, x_high = _in_band(wx * ux + wy * uy, vx * ux + vy * uy, 0.0, size)
-        y_low, y_high = _in_band(ux * wy - uy * wx, ux * vy - uy * vx, -radius, radius)
-        x_low, x_high = max(x_low, y_low), min(x_high, y_high)
-        if x_low <= x_high:
-            low, high = min(low, x_low), max(high, x_high)
+def reach(a: FloatArray, i: int, b: FloatArray, j: int, radius: float) -> tuple[float, float]:
+    """The interval, along segment i of ``a`` from its start, that is within ``radius`` of segment j of ``b``.
+
+    Everything is seen from segment j: its start is the origin and its direction the first axis. The interval is empty
+    where its end is not above its start.
+    """
+    ux, uy, size = b[j, UX], b[j, UY], b[j, SIZE]
+    vx, vy, length = a[i, UX], a[i, UY], a[i, SIZE]
+    wx, wy = a[i, X0] - b[j, X0], a[i, Y0] - b[j, Y0]
+    along, off = wx * ux + wy * uy, ux * wy - uy * wx
+    speed, drift = vx * ux + vy * uy, ux * vy - uy * vx
+    along_end, off_end = along + length * speed, off + length * drift
+    if (
+        min(off, off_end) > radius
+        or max(off, off_end) < -radius
+        or max(along, along_end) < -radius
+        or min(along, along_end) > size + radius
+    ):
+        return 0.0, 0.0
+    low, high = _in_band(along, speed, 0.0, size)
+    band_low, band_high = _in_band(off, drift, -radius, radius)
+    low, high = max(low, band_low), min(high, band_high)
+    if low > high:
+        low, high = np.inf, -np.inf
+    elif low <= 0.0 and high >= length:
+        return 0.0, length
+    start_low, start_high = _in_disc(along, off, speed, drift, radius)
+    end_low, end_high = _in_disc(along - size, off, speed, drift, radius)
+    low, high = min(low, start_low, end_low), max(high, start_high, end_high)
     return max(low, 0.0), min(high, length)
 
 
@@ -102,17 +119,6 @@ def _union(low: FloatArray, high: FloatArray, n: int) -> float:
 
 
 @kernel
-def _apart(a: FloatArray, i: int, b: FloatArray, j: int, radius: float) -> bool:
-    """Whether the boxes of two segments are further apart than ``radius``."""
-    return bool(
-        min(a[i, 0], a[i, 2]) - max(b[j, 0], b[j, 2]) > radius
-        or min(b[j, 0], b[j, 2]) - max(a[i, 0], a[i, 2]) > radius
-        or min(a[i, 1], a[i, 3]) - max(b[j, 1], b[j, 3]) > radius
-        or min(b[j, 1], b[j, 3]) - max(a[i, 1], a[i, 3]) > radius
-    )
-
-
-@kernel
 def lengths_within_pairs(
     a: FloatArray,
     a_start: IntArray,
@@ -126,7 +132,7 @@ def lengths_within_pairs(
 ) -> None:
     """Length of object k of ``a`` within ``distance`` of object k of ``b``, for k = start .. stop - 1, into ``out``.
 
-    ``a`` and ``b`` are segments (n, 4), those of object k at ``a_start[k] .. a_stop[k] - 1`` and
+    ``a`` and ``b`` are segments (n, 7), those of object k at ``a_start[k] .. a_stop[k] - 1`` and
     ``b_start[k] .. b_start[k + 1] - 1``.
     """
     most = 1
@@ -137,19 +143,13 @@ def lengths_within_pairs(
     for k in range(start, stop):
         total = 0.0
         for i in range(a_start[k], a_stop[k]):
-            x, y = a[i, 0], a[i, 1]
-            length = math.hypot(a[i, 2] - x, a[i, 3] - y)
+            length = a[i, SIZE]
             if length == 0.0:
                 continue
-            vx, vy = (a[i, 2] - x) / length, (a[i, 3] - y) / length
-            radius = _radius(distance, x, y)
+            radius = radius_at(distance, a[i, X0], a[i, Y0])
             n = 0
             for j in range(b_start[k], b_start[k + 1]):
-                if _apart(a, i, b, j, radius):
-                    continue
-                begin, end = _reach(
-                    x - b[j, 0], y - b[j, 1], vx, vy, length, b[j, 2] - b[j, 0], b[j, 3] - b[j, 1], radius
-                )
+                begin, end = reach(a, i, b, j, radius)
                 if begin < end:
                     n = _add_interval(low, high, n, begin, end)
                     if low[0] <= 0.0 and high[0] >= length:
@@ -179,17 +179,15 @@ def lengths_within_candidates(
     low = np.empty(most)
     high = np.empty(most)
     for i in range(start, stop):
-        x, y = a[i, 0], a[i, 1]
-        length = math.hypot(a[i, 2] - x, a[i, 3] - y)
+        length = a[i, SIZE]
         out[i] = 0.0
         if length == 0.0:
             continue
-        vx, vy = (a[i, 2] - x) / length, (a[i, 3] - y) / length
-        radius = _radius(distance, x, y)
+        radius = radius_at(distance, a[i, X0], a[i, Y0])
         n = 0
         for c in range(first[i], first[i + 1]):
             j = candidate[c]
-            begin, end = _reach(x - b[j, 0], y - b[j, 1], vx, vy, length, b[j, 2] - b[j, 0], b[j, 3] - b[j, 1], radius)
+            begin, end = reach(a, i, b, j, radius)
             if begin < end:
                 n = _add_interval(low, high, n, begin, end)
                 if low[0] <= 0.0 and high[0] >= length:
@@ -199,15 +197,15 @@ def lengths_within_candidates(
 
 @kernel
 def _square_distance(px: float, py: float, b: FloatArray, j: int) -> float:
-    dx, dy = b[j, 2] - b[j, 0], b[j, 3] - b[j, 1]
-    wx, wy = px - b[j, 0], py - b[j, 1]
+    dx, dy = b[j, X1] - b[j, X0], b[j, Y1] - b[j, Y0]
+    wx, wy = px - b[j, X0], py - b[j, Y0]
     size = dx * dx + dy * dy
     t = 0.0
     if size > 0.0:
         t = min(max((wx * dx + wy * dy) / size, 0.0), 1.0)
     if t == 1.0:
         # The end vertex itself, so that a shared vertex is at distance 0 to the last bit.
-        wx, wy = px - b[j, 2], py - b[j, 3]
+        wx, wy = px - b[j, X1], py - b[j, Y1]
     else:
         wx, wy = wx - t * dx, wy - t * dy
     return float(wx * wx + wy * wy)

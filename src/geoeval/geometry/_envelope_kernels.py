@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from geoeval.geometry._distance_kernels import _radius, _reach
+from geoeval.geometry._distance_kernels import SIZE, UX, UY, X0, X1, Y0, Y1, radius_at, reach
 from geoeval.geometry._kernel import kernel
 from geoeval.model import FloatArray, IntArray
 
@@ -95,18 +95,16 @@ def _lower(
 
 
 @kernel
-def _parabolas(
-    wx: float, wy: float, vx: float, vy: float, dx: float, dy: float, begin: float, end: float, out: FloatArray
-) -> int:
-    """Squared distance from w + t v to the segment from the origin to d, as parabolas on parts of [begin, end]."""
-    n = 0
-    size = math.hypot(dx, dy)
+def _parabolas(a: FloatArray, i: int, b: FloatArray, j: int, begin: float, end: float, out: FloatArray) -> int:
+    """Squared distance along segment i of ``a`` to segment j of ``b``, as parabolas on parts of [begin, end]."""
+    ux, uy, size = b[j, UX], b[j, UY], b[j, SIZE]
+    vx, vy = a[i, UX], a[i, UY]
+    wx, wy = a[i, X0] - b[j, X0], a[i, Y0] - b[j, Y0]
     if size == 0.0:
-        return _push(out, n, begin, end, wx * wx + wy * wy, 2.0 * (wx * vx + wy * vy), 1.0)
-    ux, uy = dx / size, dy / size
+        return _push(out, 0, begin, end, wx * wx + wy * wy, 2.0 * (wx * vx + wy * vy), 1.0)
+    zx, zy = a[i, X0] - b[j, X1], a[i, Y0] - b[j, Y1]
     along, speed = wx * ux + wy * uy, vx * ux + vy * uy
     off, drift = ux * wy - uy * wx, ux * vy - uy * vx
-    zx, zy = wx - dx, wy - dy
     if abs(speed) > 0.0:
         enters, leaves = -along / speed, (size - along) / speed
     else:
@@ -120,7 +118,7 @@ def _parabolas(
     two = min(max(two, one), end)
     # Moving along d, the start comes first and the end last; moving against it, the other way round.
     fx, fy, lx, ly = (wx, wy, zx, zy) if speed >= 0.0 else (zx, zy, wx, wy)
-    n = _push(out, n, begin, one, fx * fx + fy * fy, 2.0 * (fx * vx + fy * vy), 1.0)
+    n = _push(out, 0, begin, one, fx * fx + fy * fy, 2.0 * (fx * vx + fy * vy), 1.0)
     n = _push(out, n, one, two, off * off, 2.0 * off * drift, drift * drift)
     return _push(out, n, two, end, lx * lx + ly * ly, 2.0 * (lx * vx + ly * vy), 1.0)
 
@@ -155,22 +153,17 @@ def squares_within_candidates(
     other = np.empty((64, 5))
     parts = np.empty((3, 5))
     for i in range(start, stop):
-        x, y = a[i, 0], a[i, 1]
-        length = math.hypot(a[i, 2] - x, a[i, 3] - y)
         out[i] = 0.0
-        if length == 0.0:
+        if a[i, SIZE] == 0.0:
             continue
-        vx, vy = (a[i, 2] - x) / length, (a[i, 3] - y) / length
-        radius = _radius(distance, x, y)
-        n = _push(table, 0, 0.0, length, np.inf, 0.0, 0.0)
+        radius = radius_at(distance, a[i, X0], a[i, Y0])
+        n = _push(table, 0, 0.0, a[i, SIZE], np.inf, 0.0, 0.0)
         for c in range(first[i], first[i + 1]):
             j = candidate[c]
-            wx, wy = x - b[j, 0], y - b[j, 1]
-            dx, dy = b[j, 2] - b[j, 0], b[j, 3] - b[j, 1]
-            begin, end = _reach(wx, wy, vx, vy, length, dx, dy, radius)
+            begin, end = reach(a, i, b, j, radius)
             if begin >= end:
                 continue
-            for part in range(_parabolas(wx, wy, vx, vy, dx, dy, begin, end, parts)):
+            for part in range(_parabolas(a, i, b, j, begin, end, parts)):
                 if len(other) < 5 * n + 2:
                     other = np.empty((10 * n + 2, 5))
                 curve = (parts[part, _C0], parts[part, _C1], parts[part, _C2])

@@ -152,10 +152,31 @@ def _sum_all(a: FloatArray, n_a: int, b: FloatArray, n_b: int, term: FloatArray)
 
 
 @kernel
+def _sort_by_left(piece: FloatArray, n: int) -> None:
+    """Sort n pieces in place by where they begin (Shell's sort: numpy's would double the time of compilation)."""
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    held = np.empty(6)
+    while gap > 0:
+        for k in range(gap, n):
+            for row in range(6):
+                held[row] = piece[row, k]
+            at = k
+            while at >= gap and piece[_LEFT, at - gap] > held[_LEFT]:
+                for row in range(6):
+                    piece[row, at] = piece[row, at - gap]
+                at -= gap
+            for row in range(6):
+                piece[row, at] = held[row]
+        gap //= 3
+
+
+@kernel
 def _sum_swept(a: FloatArray, n_a: int, b: FloatArray, n_b: int, term: FloatArray) -> float:
     """As :func:`_sum_all`, meeting only pieces whose x-ranges can overlap."""
-    a = np.ascontiguousarray(a[:, np.argsort(a[_LEFT, :n_a], kind="mergesort")])
-    b = np.ascontiguousarray(b[:, np.argsort(b[_LEFT, :n_b], kind="mergesort")])
+    _sort_by_left(a, n_a)
+    _sort_by_left(b, n_b)
     furthest = np.empty(n_b)
     reach = -1.0
     for j in range(n_b):

@@ -110,15 +110,14 @@ class Fit(NamedTuple):
     """How a prediction grid lies on a reference grid.
 
     ``column`` and ``row`` are the position of the reference's first cell in the prediction, rounded to whole cells;
-    ``shift`` is the largest remainder over the compared extent, in pixels along columns and rows; ``ratio`` is how many
-    prediction cells a reference cell is wide and high; ``straight`` says that rows lie along rows.
+    ``shift`` is the largest remainder over the compared extent, in pixels along columns and rows; ``straight``
+    says that rows lie along rows.
     """
 
     same: bool
     column: int
     row: int
     shift: tuple[float, float]
-    ratio: tuple[float, float]
     straight: bool
 
 
@@ -155,7 +154,6 @@ def fit(reference: Grid, prediction: Grid, tolerance: float = TOLERANCE_PX) -> F
         column=column,
         row=row,
         shift=(round(shift_x, 9) + 0.0, round(shift_y, 9) + 0.0),
-        ratio=(math.hypot(ma, md), math.hypot(mb, me)),
         straight=straight,
     )
 

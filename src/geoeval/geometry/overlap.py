@@ -192,7 +192,15 @@ def _iou(area: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def packed_signed(geometry: ObjectArray) -> tuple[Paths, FloatArray]:
-    """Polygons as flat arrays, and the factor of each ring that makes its direction irrelevant."""
+    """Polygons as flat arrays, and the factor of each ring that makes its direction irrelevant.
+
+    Examples
+    --------
+    >>> square = shapely.box(0, 0, 1, 1)
+    >>> _, sign = packed_signed(np.array([square, shapely.reverse(square)]))
+    >>> sorted(sign.tolist())
+    [-1.0, 1.0]
+    """
     from geoeval.geometry._overlap_kernels import ring_signs
 
     paths = pack(geometry)
@@ -217,7 +225,18 @@ def shared_into(
     j: IntArray,
     box: FloatArray,
 ) -> None:
-    """Area shared by packed polygons ``i[k]`` and ``j[k]``, into ``out[k]``; each pair is measured by one thread."""
+    """Area shared by packed polygons ``i[k]`` and ``j[k]``, into ``out[k]``; each pair is measured by one thread.
+
+    ``box`` (pairs, 4) holds x, y, width and height of the rectangle that the bounding boxes of each pair share.
+
+    Examples
+    --------
+    >>> out, first = np.zeros(1), np.array([0])
+    >>> left, right = (packed_signed(np.array([shapely.box(x, 0, x + 2, 1)])) for x in (0, 1))
+    >>> shared_into(out, left, right, first, first, np.array([[1.0, 0.0, 1.0, 1.0]]))
+    >>> out
+    array([1.])
+    """
     from geoeval.geometry._overlap_kernels import shared_areas
 
     (a, a_sign), (b, b_sign) = left, right

@@ -136,18 +136,25 @@ def _packed_lines(geometry: ObjectArray) -> Paths:
 
 
 def segments_of(paths: Paths) -> tuple[FloatArray, IntArray]:
-    """Every segment as x0, y0, x1, y1 (n, 4), in order, and the object that it belongs to (n,).
+    """Every segment in order (n, 7), and the object that it belongs to (n,).
+
+    A row is x0, y0, x1, y1, the unit vector from the first end to the second (1, 0 where they are one), and the length.
 
     Examples
     --------
     >>> segments, owner = segments_of(pack(np.array([shapely.LineString([(0, 0), (1, 0), (1, 2)])])))
     >>> segments.tolist(), owner
-    ([[0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0, 2.0]], array([0, 0]))
+    ([[0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 1.0, 2.0, 0.0, 1.0, 2.0]], array([0, 0]))
     """
     inner = np.ones(len(paths.xy), dtype=bool)
     inner[paths.path[1:] - 1] = False
     start = np.flatnonzero(inner)
-    segments = np.concatenate([paths.xy[start], paths.xy[start + 1]], axis=1)
+    segments = np.zeros((len(start), 7))
+    segments[:, :2], segments[:, 2:4] = paths.xy[start], paths.xy[start + 1]
+    way = segments[:, 2:4] - segments[:, :2]
+    size = segments[:, 6] = np.sqrt(way[:, 0] ** 2 + way[:, 1] ** 2)
+    segments[:, 4] = 1.0
+    np.divide(way, size[:, np.newaxis], out=segments[:, 4:6], where=size[:, np.newaxis] > 0.0)
     return segments, np.repeat(np.arange(len(paths), dtype=np.int64), paths.segments)
 
 
@@ -181,9 +188,14 @@ def segment_boxes(segments: FloatArray, margin: float = 0.0) -> ObjectArray:
     """One two-point line a segment whose bounding box is that of the segment, wider by ``margin`` on every side.
 
     Only the box counts to an index, and such a line is the cheapest geometry that has it.
+
+    Examples
+    --------
+    >>> segment_boxes(np.array([[0.0, 3.0, 2.0, 1.0]]), 0.5)[0].bounds
+    (-0.5, 0.5, 2.5, 3.5)
     """
-    low = np.minimum(segments[:, :2], segments[:, 2:]) - margin
-    high = np.maximum(segments[:, :2], segments[:, 2:]) + margin
+    low = np.minimum(segments[:, :2], segments[:, 2:4]) - margin
+    high = np.maximum(segments[:, :2], segments[:, 2:4]) + margin
     return np.asarray(shapely.linestrings(np.stack([low, high], axis=1)), dtype=np.object_)
 
 

@@ -173,7 +173,7 @@ def _vertex_distances(a: Paths, b: Paths) -> tuple[FloatArray, FloatArray]:
 
 def _indexed(vertices: FloatArray, segments: FloatArray) -> FloatArray:
     """Distance of each vertex to the nearest segment."""
-    lines: ObjectArray = np.asarray(shapely.linestrings(segments.reshape(-1, 2, 2)), dtype=np.object_)
+    lines: ObjectArray = np.asarray(shapely.linestrings(segments[:, :4].reshape(-1, 2, 2)), dtype=np.object_)
     tree = shapely.STRtree(lines)
     _, distance = tree.query_nearest(shapely.points(vertices), all_matches=False, return_distance=True)
     return np.asarray(distance, dtype=np.float64)

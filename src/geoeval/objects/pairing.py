@@ -259,9 +259,9 @@ def records(
         kind[sizes[0] + sizes[1] : sum(sizes[:3])] = errors[1]
     similarity = np.full(n, np.nan)
     similarity[: sizes[0]] = found.similarity
-    shape = _of(pair.reference.geometry, reference, None)
+    ours = _of(pair.reference.geometry, reference, None)
+    theirs = _of(pair.prediction.geometry, prediction, None)
     drawn = prediction >= 0
-    shape[drawn] = pair.prediction.geometry[prediction[drawn]]
     score = np.full(n, np.nan)
     if pair.prediction.score is not None:
         score[drawn] = pair.prediction.score[prediction[drawn]]
@@ -278,7 +278,9 @@ def records(
         score=score,
         cluster=place.clusters(at),
         strata=place.strata(at),
-        geometry=shape,
+        geometry=np.where(drawn, theirs, ours),
+        reference_geometry=ours,
+        prediction_geometry=theirs,
     )
 
 

@@ -78,7 +78,7 @@ class Blocks:
     area
         Polygons in the grid's system; cells whose centre lies outside have no data on either side.
     window
-        Rows and columns of a window; None chooses by the layout of the files.
+        Rows and columns of a window; None chooses by the layout of the files. Warps keep their fixed tiles.
     """
 
     reference: Layer
@@ -93,8 +93,7 @@ class Blocks:
         grid = self.reference.grid
         rows, columns = self.clusters.cut(grid)
         areas = cell_areas(self.reference.header)
-        height, width = self.window or window_shape(self)
-        order = windows(grid.rows, grid.columns, height, width)
+        order = window_order(self, rows, columns)
         layers = [self.reference, self.prediction, *(layer for _, layer in self.strata)]
         for window, pieces in ahead(layers, order):
             if self.area is not None:
@@ -126,6 +125,27 @@ class Blocks:
                 )
 
 
+def window_order(blocks: Blocks, rows: list[Cut], columns: list[Cut]) -> list[Window]:
+    """The windows to read, in order: those of :func:`window_shape`, or within clusters where these are large.
+
+    Clusters that are cut by windows cost more than tiles that are read in parts, as long as GDAL's cache holds a row of
+    tiles of each file.
+    """
+    grid = blocks.reference.grid
+    shape = window_shape(blocks)
+    modes = {blocks.reference.mode, blocks.prediction.mode, *(layer.mode for _, layer in blocks.strata)}
+    large = min(grid.rows // len(rows), grid.columns // len(columns)) >= SIDE // 2
+    held = SIDE * grid.columns * np.dtype(blocks.reference.header.dtype).itemsize <= CACHE_MB * 2**20 // 4
+    if shape != (SIDE, SIDE) or blocks.window is not None or not large or not held or not modes <= {"window", "absent"}:
+        return windows(grid.rows, grid.columns, *shape)
+    return [
+        (row + top, column + left, height, width)
+        for row, row_end, _ in rows
+        for column, column_end, _ in columns
+        for top, left, height, width in windows(row_end - row, column_end - column, SIDE, SIDE)
+    ]
+
+
 def window_shape(blocks: Blocks) -> tuple[int, int]:
     """Rows and columns of the windows: full rows where files are striped, else squares of whole tiles.
 
@@ -135,6 +155,8 @@ def window_shape(blocks: Blocks) -> tuple[int, int]:
     grid = blocks.reference.grid
     if any(layer.mode == "warp" for layer in layers):
         return SIDE, SIDE
+    if blocks.window is not None:
+        return blocks.window
     indexed = [layer for layer in layers if layer.mode == "index"]
     if indexed:
         finest = min(min(layer.header.grid.cell) for layer in indexed)
@@ -240,4 +262,5 @@ def settings() -> Any:
     """GDAL with a small block cache: memory must not grow with the raster."""
     import rasterio
 
-    return rasterio.Env(GDAL_CACHEMAX=CACHE_MB)
+    # In bytes: rasterio hands the number on as such, where GDAL's own option would read a small one as megabytes.
+    return rasterio.Env(GDAL_CACHEMAX=CACHE_MB * 2**20)

@@ -27,8 +27,19 @@ Way = Literal["rows", "exact", "sketch"]
 #: Up to here every error is kept in its tally.
 ROWS_CELLS = 2**21
 
+#: An error this large is no height, and its fourth power no float64: it is left out and reported.
+BEYOND = 1e60
+
 #: From here on the compiled pass saves more than it costs to load.
 KERNEL_CELLS = 2**25
+
+#: Errors that are worked on at once without the compiled pass: their scratch stays in the processor's cache.
+_SLICE = 2**16
+
+_TOP = float(np.finfo(np.float32).max)
+
+#: So many histograms of windows are kept apart before they are merged.
+_MERGE_AFTER = 16
 
 #: Shares whose quantiles are published, of the error and of its absolute value.
 ERROR_SHARES = (0.05, 0.5, 0.6827, 0.90, 0.95, 0.99)
@@ -51,17 +62,13 @@ def way_of(cells: int, exact_mib: float) -> Way:
     return "rows" if cells <= ROWS_CELLS else "exact"
 
 
-def _nothing() -> tuple[IntArray, IntArray]:
-    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-
-
 @dataclass(slots=True)
 class _Cell:
     """What streams into one cell."""
 
     counts: dict[str, int] = field(default_factory=dict)
     sums: dict[str, int] = field(default_factory=dict)
-    coarse: tuple[IntArray, IntArray] = field(default_factory=_nothing)
+    coarse: list[tuple[IntArray, IntArray]] = field(default_factory=list)
     extremes: FloatArray = field(default_factory=lambda: np.array([np.inf, -np.inf]))
     kept: list[FloatArray] = field(default_factory=list)
 
@@ -70,10 +77,18 @@ class _Cell:
             self.sums[name] = self.sums.get(name, 0) + value
 
     def add_bins(self, keys: IntArray, counts: IntArray) -> None:
-        found, which = np.unique(np.concatenate([self.coarse[0], keys]), return_inverse=True)
+        self.coarse.append((keys, counts))
+        if len(self.coarse) >= _MERGE_AFTER:
+            self.coarse = [self.bins()]
+
+    def bins(self) -> tuple[IntArray, IntArray]:
+        """Distinct keys, sorted, and their counts."""
+        if not self.coarse:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        found, which = np.unique(np.concatenate([keys for keys, _ in self.coarse]), return_inverse=True)
         table = np.zeros(len(found), dtype=np.int64)
-        np.add.at(table, which.reshape(-1), np.concatenate([self.coarse[1], counts]))
-        self.coarse = found, table
+        np.add.at(table, which.reshape(-1), np.concatenate([counts for _, counts in self.coarse]))
+        return found, table
 
 
 @dataclass(slots=True)
@@ -126,17 +141,24 @@ class ErrorCells:
         if self.way == "rows":
             held.kept.append(errors)
             return
-        sums = error_sums(errors, self._shift)
-        sums.pop("n")
-        held.add(sums)
         held.extremes[0] = min(held.extremes[0], errors.min())
         held.extremes[1] = max(held.extremes[1], errors.max())
-        near = errors - self._shift / SHIFTS_PER_UNIT
-        found, counts = _tabulate(float_keys(near, FINE_BITS))
-        self._histogram(cell)[found] += counts
-        held.add_bins(found >> (FINE_BITS - COARSE_BITS), counts)
+        coarse = np.zeros(2**COARSE_BITS, dtype=np.int64)
+        for start in range(0, len(errors), _SLICE):
+            self._add_slice(cell, errors[start : start + _SLICE], coarse)
+        keys = np.flatnonzero(coarse)
+        held.add_bins(keys, coarse[keys])
+
+    def _add_slice(self, cell: Cell, errors: FloatArray, coarse: IntArray) -> None:
+        sums = error_sums(errors, self._shift)
+        sums.pop("n")
+        self._cell(cell).add(sums)
+        near = np.clip(errors - self._shift / SHIFTS_PER_UNIT, -_TOP, _TOP).astype(np.float32)
+        keys = float_keys(near, FINE_BITS)
+        np.add.at(self._histogram(cell), keys, 1)
+        coarse += np.bincount(keys >> (FINE_BITS - COARSE_BITS), minlength=len(coarse))
         if self.way == "exact":
-            self._single.setdefault(cell.strata, []).append(near.astype(np.float32))
+            self._single.setdefault(cell.strata, []).append(near)
 
     def add_window(
         self,
@@ -151,7 +173,7 @@ class ErrorCells:
         if not (self.compiled and self.way == "sketch"):
             joint = reference_valid & prediction_valid
             error = (prediction[joint].astype(np.float64) - reference[joint].astype(np.float64)) * factor
-            finite = np.isfinite(error)
+            finite = np.abs(error) < BEYOND
             unbounded = len(error) - int(np.count_nonzero(finite))
             self.add(cell, error if not unbounded else error[finite])
             both, left, right = (int(np.count_nonzero(a)) for a in (joint, reference_valid, prediction_valid))
@@ -207,7 +229,7 @@ class ErrorCells:
             counts,
         )
         filled = drain(coarse, key, found)
-        held.add_bins(key[:filled], found[:filled])
+        held.add_bins(key[:filled].copy(), found[:filled].copy())
         both, left, right, neither, unbounded = counts.tolist()
         absolute, *parts = [(int(sums[2 * i]) << 40) + int(sums[2 * i + 1]) for i in range(5)]
         added = raw_sums(both - outside, absolute, parts, self._shift)
@@ -255,7 +277,7 @@ class ErrorCells:
             if held.extremes[0] <= held.extremes[1]:
                 rows["extreme"] = _ends(held.extremes)
             bins = {}
-            key, counted = held.coarse
+            key, counted = held.bins()
             if len(key):
                 bins["error"] = Bins.of(np.column_stack([np.full_like(key, self._shift), key]), counted)
             out[cell] = Tally.of({**held.sums, **held.counts}, bins, rows)
@@ -281,16 +303,6 @@ class ErrorCells:
                 np.concatenate([sample.half[rest], np.zeros(len(exact))]),
             )
         return samples
-
-
-def _tabulate(keys: IntArray) -> tuple[IntArray, IntArray]:
-    """Distinct keys and how often each occurs."""
-    if len(keys) < 2**16:
-        found, counts = np.unique(keys, return_counts=True)
-        return found, counts
-    table = np.bincount(keys, minlength=2**FINE_BITS)
-    found = np.flatnonzero(table)
-    return found, table[found]
 
 
 def _joined(parts: list[Any]) -> NDArray[Any]:
@@ -345,6 +357,7 @@ VALIDITY = ("reference_valid", "reference_only", "prediction_only", "neither", "
 
 __all__ = [
     "ABSOLUTE_SHARES",
+    "BEYOND",
     "CENTRED_SHARES",
     "ERROR_SHARES",
     "KERNEL_CELLS",

@@ -13,6 +13,9 @@ from geoeval.stats.tally import Bins
 #: Largest dense table of counts, in cells.
 _DENSE = 1 << 22
 
+#: Fewer values than this are counted one by one.
+_FEW = 1 << 15
+
 #: From so many pixels on, compiling a kernel costs less than it saves.
 COMPILED_PX = 300_000_000
 
@@ -95,11 +98,13 @@ def _of_bytes(p: _Small, r: _Small, valid: NDArray[np.bool_], void: int) -> Bins
         counts -= np.bincount(wide[~valid], minlength=1 << 16)
     at_least_one = np.flatnonzero(counts)
     keys = np.column_stack([(at_least_one >> 8) + p.low, (at_least_one & 255) + r.low])
-    return Bins.of(keys, counts[at_least_one])
+    return Bins(keys, counts[at_least_one])
 
 
 def _byte_counts(values: NDArray[np.uint8]) -> IntArray:
     """How often each byte occurs (256,); two at a time, since runs of one class would stall a plain loop."""
+    if len(values) < _FEW:
+        return np.bincount(values, minlength=256)
     even = len(values) // 2 * 2
     pairs = np.bincount(values[:even].view(np.uint16), minlength=1 << 16).reshape(256, 256)
     out = pairs.sum(axis=0) + pairs.sum(axis=1)
@@ -117,8 +122,9 @@ def _range(codes: NDArray[Any]) -> tuple[int, int]:
 
 
 def _table(table: NDArray[Any], low_p: int, low_r: int) -> Bins:
+    # Row by row is the order of bins already.
     i, j = np.nonzero(table)
-    return Bins.of(np.column_stack([i + low_p, j + low_r]), table[i, j])
+    return Bins(np.column_stack([i + low_p, j + low_r]), table[i, j].astype(np.int64))
 
 
 def _sparse(p: IntArray, r: IntArray) -> Bins:

@@ -97,14 +97,11 @@ class Bins:
         weight = np.ones(len(table), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
         if len(table) == 0:
             return Bins(table, weight)
-        order = np.lexsort(table.T[::-1])
-        table, weight = table[order], weight[order]
-        first = np.ones(len(table), dtype=bool)
-        first[1:] = np.any(table[1:] != table[:-1], axis=1)
-        start = np.flatnonzero(first)
-        summed = np.add.reduceat(weight, start)
+        distinct, index = _distinct(table)
+        summed = np.zeros(len(distinct), dtype=np.int64)
+        np.add.at(summed, index, weight)
         keep = summed != 0
-        return Bins(np.ascontiguousarray(table[start][keep]), summed[keep])
+        return Bins(distinct[keep], summed[keep])
 
     def __add__(self, other: Bins) -> Bins:
         if not len(self.keys):
@@ -368,12 +365,23 @@ def _bin_tables(tallies: Mapping[str, Tally], clusters: tuple[str, ...]) -> dict
     out: dict[str, tuple[IntArray, IntArray]] = {}
     for name in sorted({name for tally in tallies.values() for name in tally.bins}):
         parts = [(i, tallies[c].bins[name]) for i, c in enumerate(clusters) if name in tallies[c].bins]
-        keys, index = np.unique(np.concatenate([part.keys for _, part in parts]), axis=0, return_inverse=True)
+        keys, index = _distinct(np.concatenate([part.keys for _, part in parts]))
         counts = np.zeros((len(clusters), len(keys)), dtype=np.int64)
         at = np.repeat([i for i, _ in parts], [len(part.keys) for _, part in parts])
-        counts[at, index.reshape(-1)] = np.concatenate([part.counts for _, part in parts])
+        counts[at, index] = np.concatenate([part.counts for _, part in parts])
         out[name] = (keys, counts)
     return out
+
+
+def _distinct(table: IntArray) -> tuple[IntArray, IntArray]:
+    """Distinct rows, sorted, and where each row of the table stands among them."""
+    order = np.lexsort(table.T[::-1])
+    placed = table[order]
+    first = np.ones(len(table), dtype=bool)
+    first[1:] = np.any(placed[1:] != placed[:-1], axis=1)
+    index = np.empty(len(table), dtype=np.int64)
+    index[order] = np.cumsum(first) - 1
+    return np.ascontiguousarray(placed[first]), index
 
 
 def _row_tables(tallies: Mapping[str, Tally], clusters: tuple[str, ...]) -> dict[str, tuple[FloatArray, IntArray]]:

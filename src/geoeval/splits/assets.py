@@ -1,0 +1,168 @@
+"""Asset files of a sample: found inside the root only, bounded before they are decoded, hashed from their bytes."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import numpy as np
+
+from geoeval.errors import GeoevalError, InputError
+from geoeval.evidence.canonical import canonical_bytes, digest
+from geoeval.model import ObjectArray
+
+#: Most values (pixels times bands) that an image may claim to hold.
+MAX_VALUES = 2**28
+
+#: Formats that hold their own bytes; formats that refer to other files (VRT, for example) could lead out of the root.
+DRIVERS = ("GTiff", "PNG", "JPEG", "JP2OpenJPEG", "WEBP")
+
+LABEL_ENDINGS = frozenset({".geojson", ".json", ".gpkg", ".fgb", ".parquet"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """Where an image lies: size, affine transform of pixels, and system ("" where it has none)."""
+
+    width: int
+    height: int
+    bands: int
+    transform: tuple[float, float, float, float, float, float]
+    crs: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelSet:
+    """Geometries of one label file, and their system."""
+
+    geometry: ObjectArray
+    crs: str
+
+
+def asset_path(root: Path, path: str, where: str) -> Path:
+    """The file that a record names, with links followed; it lies inside the root and holds something.
+
+    Parameters
+    ----------
+    root
+        Folder that holds every asset of the source.
+    path
+        Path below it, with ``/``.
+    where
+        Record and field, for messages.
+
+    Raises
+    ------
+    InputError
+        The path is absolute or climbs, the file is missing or empty, or a link leads out of the root.
+
+    Examples
+    --------
+    >>> asset_path(Path("."), "../other/a.tif", "record 'a': raw_image")
+    Traceback (most recent call last):
+    geoeval.errors.InputError: record 'a': raw_image: '../other/a.tif' leads out of the root; give a path below it
+    """
+    parts = PurePosixPath(path).parts
+    climbs = not parts or ".." in parts or PurePosixPath(path).is_absolute()
+    if climbs or PureWindowsPath(path).drive or "\\" in path or "\0" in path:
+        raise InputError(f"{where}: {path!r} leads out of the root; give a path below it")
+    home = Path(os.path.realpath(root))
+    found = Path(os.path.realpath(home / path))
+    if not found.is_relative_to(home):
+        raise InputError(f"{where}: {path!r} is a link that leads out of the root; put the file itself below the root")
+    if not found.is_file():
+        raise InputError(f"{where}: expected a file, found none at {path!r}; was it renamed?")
+    if found.stat().st_size == 0:
+        raise InputError(f"{where}: {path!r} holds 0 bytes; fetch it again")
+    return found
+
+
+def image_frame(path: Path, where: str, max_values: int = MAX_VALUES) -> Frame:
+    """Size and place of an image, read from its header alone.
+
+    Raises
+    ------
+    InputError
+        It is no image of a known format, or claims more values than ``max_values``.
+    """
+    import rasterio
+    from rasterio.errors import NotGeoreferencedWarning, RasterioError
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotGeoreferencedWarning)
+            with rasterio.open(path, driver=list(DRIVERS)) as image:
+                frame = Frame(
+                    width=int(image.width),
+                    height=int(image.height),
+                    bands=int(image.count),
+                    transform=tuple(image.transform)[:6],
+                    crs=image.crs.to_string() if image.crs else "",
+                )
+    except (RasterioError, ValueError) as error:
+        raise InputError(f"{where}: {path.name!r} cannot be read as an image ({', '.join(DRIVERS)}): {error}") from error
+    values = frame.width * frame.height * frame.bands
+    if values > max_values:
+        raise InputError(
+            f"{where}: {path.name!r} claims {frame.width} x {frame.height} pixels in {frame.bands} bands, "
+            f"{values:,} values, from {path.stat().st_size:,} bytes; at most {max_values:,} are decoded. Tile it"
+        )
+    return frame
+
+
+def label_set(path: Path, where: str) -> LabelSet | None:
+    """Geometries of a label file; None where it is no vector file (a mask, for example).
+
+    Raises
+    ------
+    InputError
+        A vector file that cannot be read.
+    """
+    if path.suffix.lower() not in LABEL_ENDINGS:
+        return None
+    from geoeval.geometry.crs import describe
+    from geoeval.options import Source
+    from geoeval.readers.vector import read_table
+
+    try:
+        table = read_table(Source(str(path)))
+    except GeoevalError as error:
+        raise InputError(f"{where}: {error}") from error
+    if table.geometry is None:
+        return None
+    shapes = np.asarray(table.geometry, dtype=np.object_)
+    return LabelSet(shapes[[shape is not None for shape in shapes]], describe(table.crs) if table.crs else "")
+
+
+def in_pixels(labels: LabelSet, frame: Frame) -> ObjectArray | None:
+    """Label geometries in the pixels of their image; None where nothing places the image.
+
+    Labels without a system count as pixels already.
+    """
+    import shapely
+    from affine import Affine
+
+    if not labels.crs:
+        return labels.geometry
+    if not frame.crs or not len(labels.geometry):
+        return None
+    from geoeval.geometry.crs import parse_crs, same_crs, transform
+
+    shapes, here, there = labels.geometry, parse_crs(labels.crs), parse_crs(frame.crs)
+    if not same_crs(here, there):
+        shapes = transform(shapes, here, there)
+    inverse: Any = ~Affine(*frame.transform)
+    placed = shapely.transform(shapes, lambda at: np.column_stack(inverse * (at[:, 0], at[:, 1])))
+    return np.asarray(placed, dtype=np.object_)
+
+
+@cache
+def recipe_id() -> str:
+    """The name of the recipe of perceptual hashes in use: algorithm, size and versions, as 16 digits of a digest."""
+    from geoeval.splits import phash
+
+    return digest(canonical_bytes(phash.RECIPE))[:16]

@@ -1,0 +1,421 @@
+"""The source of a split: JSON Lines or GeoParquet, one record a sample, hashes recomputed wherever bytes are there."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from geoeval.errors import InputError
+from geoeval.evidence.canonical import canonical_bytes, digest, file_digest
+from geoeval.model import ObjectArray
+from geoeval.splits.assets import (
+    MAX_VALUES,
+    Frame,
+    LabelSet,
+    asset_path,
+    image_frame,
+    in_pixels,
+    label_set,
+    recipe_id,
+)
+from geoeval.splits.record import (
+    IDENTITIES,
+    MEMBERS,
+    Sample,
+    missing_fields,
+    record_hash,
+    sample_from_json,
+    sample_from_mapping,
+)
+from geoeval.splits.table import Invalid, SampleTable, table_of
+
+OnInvalid = Literal["refuse", "list"]
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitSource:
+    """A source that was read whole.
+
+    Parameters
+    ----------
+    table
+        Its samples with their hashes.
+    sha256
+        Hash of all records and their declared splits, whatever the order of the file.
+    root
+        Folder of the assets.
+    """
+
+    table: SampleTable
+    sha256: str
+    root: Path
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled:
+    """A sample whose hashes were recomputed from the bytes at hand.
+
+    ``codes`` holds the perceptual hashes of the eight orientations, None where no image was read or it is flat.
+    """
+
+    sample: Sample
+    codes: Any = None
+    flat: bool = False
+    labels: ObjectArray | None = None
+    pixel_labels: ObjectArray | None = None
+    label_crs: str = ""
+
+
+def read_source(
+    path: Path,
+    *,
+    root: Path | None = None,
+    workers: int = 1,
+    required: Sequence[str] = (),
+    on_invalid: OnInvalid = "refuse",
+    max_values: int = MAX_VALUES,
+) -> SplitSource:
+    """Read a source, recompute its hashes, and refuse what does not hold.
+
+    Parameters
+    ----------
+    path
+        ``.jsonl`` (or ``.ndjson``), or ``.parquet`` (a GeoParquet's geometry gives the bounds).
+    root
+        Folder that asset paths start from; None means the folder of ``path``.
+    workers
+        Threads that hash and decode. The result does not depend on it.
+    required
+        Fields that every record must say something in.
+    on_invalid
+        ``"refuse"`` stops at a record that does not hold; ``"list"`` leaves it out and lists it, for a gate to fail.
+    max_values
+        Most values that an image may claim.
+
+    Raises
+    ------
+    InputError
+        Naming the record.
+    """
+    path = Path(path)
+    home = path.parent if root is None else Path(root)
+    invalid: list[Invalid] = []
+    samples = list(_records(path, on_invalid, invalid))
+    return source_of(
+        samples,
+        root=home,
+        workers=workers,
+        required=required,
+        on_invalid=on_invalid,
+        max_values=max_values,
+        invalid=invalid,
+        name=path.name,
+    )
+
+
+def source_of(
+    samples: Sequence[Sample],
+    *,
+    root: Path,
+    workers: int = 1,
+    required: Sequence[str] = (),
+    on_invalid: OnInvalid = "refuse",
+    max_values: int = MAX_VALUES,
+    invalid: Sequence[Invalid] = (),
+    name: str = "source",
+) -> SplitSource:
+    """A source from validated samples; see :func:`read_source`.
+
+    Examples
+    --------
+    >>> one = source_of([Sample(sample_id="a", task="t"), Sample(sample_id="b", task="t")], root=Path("."))
+    >>> two = source_of([Sample(sample_id="b", task="t"), Sample(sample_id="a", task="t")], root=Path("."))
+    >>> one.sha256 == two.sha256
+    True
+    """
+    listed = list(invalid)
+    if not samples and not listed:
+        raise InputError(f"{name}: expected at least one sample, found none")
+    _check_golden(samples)
+    if on_invalid == "refuse":
+        _refuse_twins(samples, name)
+
+    def settle(sample: Sample) -> Settled | Invalid:
+        try:
+            done = settled(sample, root, f"{name}, record {sample.sample_id!r}", max_values)
+            if missing := missing_fields(done.sample, required):
+                raise InputError(
+                    f"{name}, record {sample.sample_id!r}: required and unknown: {', '.join(missing)}; "
+                    "fill them in, a value such as 'unknown' does not count"
+                )
+        except InputError as error:
+            if on_invalid == "refuse":
+                raise
+            return Invalid(sample.sample_id, str(error))
+        return done
+
+    done = list(_mapped(settle, samples, workers))
+    listed += [one for one in done if isinstance(one, Invalid)]
+    table = _table([one for one in done if isinstance(one, Settled)], listed)
+    return SplitSource(table, source_hash(table), root)
+
+
+def source_hash(table: SampleTable) -> str:
+    """The hash of all records and the splits they declare, whatever their order."""
+    n = table.n
+    records = table.texts["record_sha256"].to_pylist() if n and "record_sha256" in table.texts else [None] * n
+    splits = table.texts["split"].to_pylist() if "split" in table.texts else [None] * n
+    return digest(canonical_bytes(sorted([record or "", split or ""] for record, split in zip(records, splits, strict=True))))
+
+
+def settled(sample: Sample, root: Path, where: str, max_values: int = MAX_VALUES) -> Settled:
+    """A sample with its hashes recomputed from bytes, each compared with what it declares.
+
+    Raises
+    ------
+    InputError
+        A path that does not hold, or a declared hash that is not that of the bytes.
+    """
+    found: dict[str, Any] = {}
+    frames: dict[str, Frame] = {}
+    paths: dict[str, Path] = {}
+    for name in ("raw_image", "processed_image", "label", "provenance"):
+        asset = getattr(sample, name)
+        if asset is None:
+            continue
+        paths[name] = asset_path(root, asset, f"{where}: {name}")
+        if name.endswith("image"):
+            frames[name] = image_frame(paths[name], f"{where}: {name}", max_values)
+        found[f"{name}_sha256"] = file_digest(paths[name])
+    image = "processed_image" if "processed_image" in paths else "raw_image"
+    codes, flat = None, False
+    if image in paths:
+        codes, flat = _perceptual(paths[image], f"{where}: {image}")
+        found["perceptual_hash"] = None if codes is None else f"{int(codes[0]):016x}"
+        if sample.perceptual_recipe is not None and sample.perceptual_recipe != recipe_id():
+            sample = dataclasses.replace(sample, perceptual_hash=None)
+        found["perceptual_recipe"] = None if codes is None else recipe_id()
+    labels = label_set(paths["label"], f"{where}: label") if "label" in paths else None
+    if labels is not None:
+        from geoeval.splits.labelsets import geometry_hash
+
+        found["label_geometry_hash"] = geometry_hash(labels.geometry)
+    _compare(sample, found, where)
+    whole = dataclasses.replace(sample, **found)
+    computed = record_hash(whole)
+    if sample.record_sha256 not in (None, computed):
+        raise InputError(
+            f"{where}: record_sha256 expected {sample.record_sha256}, found {computed}; the record was changed after "
+            "it was hashed"
+        )
+    whole = dataclasses.replace(whole, record_sha256=computed)
+    return _with_labels(whole, codes, flat, labels, frames.get(image))
+
+
+def _with_labels(sample: Sample, codes: Any, flat: bool, labels: LabelSet | None, frame: Frame | None) -> Settled:
+    if labels is None:
+        return Settled(sample, codes, flat)
+    pixels = in_pixels(labels, frame) if frame is not None else None
+    return Settled(sample, codes, flat, labels.geometry if labels.crs else None, pixels, labels.crs)
+
+
+def _compare(sample: Sample, found: Mapping[str, Any], where: str) -> None:
+    for name, value in found.items():
+        declared = getattr(sample, name)
+        if declared is not None and declared != value:
+            raise InputError(
+                f"{where}: {name} is declared as {declared}, the bytes give {value}; "
+                "the file was changed or the record belongs to another file"
+            )
+
+
+def _perceptual(path: Path, where: str) -> tuple[Any, bool]:
+    from geoeval.splits import phash
+
+    try:
+        if phash.is_flat(path):
+            return None, True
+        return np.asarray(phash.orientations(path), dtype=np.uint64), False
+    except (OSError, ValueError) as error:
+        raise InputError(f"{where}: {path.name!r} cannot be decoded ({error})") from error
+
+
+def _check_golden(samples: Iterable[Sample]) -> None:
+    """Prove the recipe on its golden vectors before any image is hashed by it."""
+    if any(one.raw_image or one.processed_image for one in samples):
+        from geoeval.splits import phash
+
+        phash.check_golden()
+
+
+def _refuse_twins(samples: Sequence[Sample], name: str) -> None:
+    twins = sorted(key for key, times in Counter(one.sample_id for one in samples).items() if times > 1)
+    if twins:
+        shown = ", ".join(repr(one) for one in twins[:_SHOWN])
+        raise InputError(f"{name}: sample_id must be unique; {len(twins)} occur more than once, first {shown}")
+
+
+def _mapped(work: Callable[[Sample], Any], samples: Sequence[Sample], workers: int) -> Iterator[Any]:
+    if workers <= 1:
+        yield from map(work, samples)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(work, samples)
+
+
+def _table(done: Sequence[Settled], invalid: Sequence[Invalid]) -> SampleTable:
+    n = len(done)
+    samples = [one.sample for one in done]
+    oriented = any(one.codes is not None for one in done)
+    codes = np.zeros((n, 8 if oriented else 1), dtype=np.uint64)
+    hashed = np.zeros(n, dtype=np.bool_)
+    for at, one in enumerate(done):
+        if one.codes is not None:
+            codes[at], hashed[at] = one.codes, True
+        elif one.sample.perceptual_hash is not None:
+            codes[at], hashed[at] = int(one.sample.perceptual_hash, 16), True
+    return table_of(
+        samples,
+        perceptual=codes,
+        hashed=hashed,
+        labels=_objects([one.labels for one in done]),
+        pixel_labels=_objects([one.pixel_labels for one in done]),
+        label_crs=[one.label_crs for one in done] if any(one.label_crs for one in done) else None,
+        flat=tuple(sorted(one.sample.sample_id for one in done if one.flat)),
+        invalid=tuple(sorted(invalid, key=lambda one: (one.record, one.says))),
+    )
+
+
+def _objects(values: Sequence[Any]) -> ObjectArray | None:
+    if all(value is None for value in values):
+        return None
+    out = np.empty(len(values), dtype=np.object_)
+    out[:] = values
+    return out
+
+
+def _records(path: Path, on_invalid: OnInvalid, invalid: list[Invalid]) -> Iterator[Sample]:
+    """Validated records of a file, one at a time; what cannot be used is refused or listed."""
+    ending = path.suffix.lower()
+    if not path.is_file():
+        raise InputError(f"{path.name}: expected a source of samples (.jsonl or .parquet), found no such file")
+    if ending in (".jsonl", ".ndjson"):
+        rows: Iterator[tuple[str, Callable[[], Sample]]] = _json_rows(path)
+    elif ending in (".parquet", ".geoparquet"):
+        rows = _parquet_rows(path)
+    else:
+        raise InputError(f"{path.name}: a source is JSON Lines (.jsonl) or GeoParquet (.parquet), got {ending!r}")
+    for where, read in rows:
+        try:
+            yield read()
+        except InputError as error:
+            if on_invalid == "refuse":
+                raise
+            invalid.append(Invalid(where, str(error)))
+
+
+def _json_rows(path: Path) -> Iterator[tuple[str, Callable[[], Sample]]]:
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            text = line.strip().removeprefix(b"\xef\xbb\xbf")
+            if text:
+                where = f"{path.name}, line {number}"
+                yield where, lambda text=text, where=where: sample_from_json(text, where)
+
+
+def _parquet_rows(path: Path) -> Iterator[tuple[str, Callable[[], Sample]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path.name}: cannot be read as Parquet ({error})") from error
+    shape, crs = _geo_column(file.schema_arrow.metadata or {})
+    number = 0
+    with file:
+        for batch in file.iter_batches(batch_size=20_000):
+            bounds = None
+            if shape is not None and shape in batch.schema.names:
+                import shapely
+
+                bounds = shapely.bounds(shapely.from_wkb(batch.column(shape).to_pylist()))
+                batch = batch.drop_columns([shape])
+            for at, row in enumerate(batch.to_pylist()):
+                number += 1
+                where = f"{path.name}, row {number}"
+                box = None if bounds is None else bounds[at].tolist()
+                yield where, lambda row=row, box=box, where=where: sample_from_mapping(_plain_row(row, box, crs), where)
+
+
+def _geo_column(metadata: Mapping[bytes, bytes]) -> tuple[str | None, str]:
+    """The geometry column of a GeoParquet file and its system; without one, no column."""
+    if b"geo" not in metadata:
+        return None, ""
+    import json
+
+    import pyproj
+
+    from geoeval.geometry.crs import describe
+
+    geo = json.loads(metadata[b"geo"])
+    column = geo["primary_column"]
+    crs = geo["columns"][column].get("crs", "OGC:CRS84")
+    return str(column), "" if crs is None else describe(pyproj.CRS.from_user_input(crs))
+
+
+def _plain_row(row: Mapping[str, Any], box: Sequence[float] | None, crs: str) -> dict[str, Any]:
+    """A row of a table as a record: blanks left out, ``strata.x`` columns gathered, bounds from the geometry."""
+    out: dict[str, Any] = {}
+    strata: dict[str, Any] = {}
+    for name, value in row.items():
+        if value is None:
+            continue
+        if name.startswith("strata."):
+            strata[name.removeprefix("strata.")] = value
+        elif name == "strata":
+            strata.update(value)
+        elif name == "bbox" and isinstance(value, Mapping):
+            out[name] = [value[side] for side in ("xmin", "ymin", "xmax", "ymax")]
+        else:
+            out[name] = value
+    if box is not None and "bbox" not in out and not np.isnan(box).any():
+        out["bbox"] = list(box)
+        out.setdefault("crs", crs)
+    elif "bbox" in out and crs:
+        out.setdefault("crs", crs)
+    if strata:
+        out["strata"] = {name: value for name, value in strata.items() if value is not None}
+    return out
+
+
+def unknown_values(table: SampleTable, fields: Sequence[str] = (*IDENTITIES, *MEMBERS)) -> dict[str, int]:
+    """How many samples say nothing in a field; fields that all samples fill are left out.
+
+    Examples
+    --------
+    >>> unknown_values(SampleTable.of(2, sample_id=["a", "b"], group_id=["g", ""]), ["sample_id", "group_id"])
+    {'group_id': 1}
+    """
+    out: dict[str, int] = {}
+    for name in fields:
+        if name in MEMBERS:
+            from geoeval.splits.links import member_pairs
+
+            rows, _, _ = member_pairs(table, (name,))
+            blank = table.n - len(np.unique(rows))
+        else:
+            column = table.texts.get(name)
+            blank = table.n if column is None else int(column.null_count)
+        if blank:
+            out[name] = blank
+    return out

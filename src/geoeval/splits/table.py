@@ -1,0 +1,386 @@
+"""Samples as columns: what a million of them cost is what their texts cost, and every gate reads whole columns.
+
+Rows are sorted by sample id, so that nothing downstream depends on the order of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from geoeval.errors import InputError, nearest_spelling
+from geoeval.model import FloatArray, IntArray, ObjectArray
+from geoeval.splits.record import (
+    ALIASES,
+    ASSETS,
+    IDENTITIES,
+    MEMBERS,
+    QUARANTINE,
+    REVEALING,
+    ROLES,
+    Sample,
+    known,
+    tidy,
+)
+
+Mask = NDArray[np.bool_]
+Codes = NDArray[np.uint64]
+
+TEXTS: tuple[str, ...] = (*IDENTITIES, "task", "split", "crs", *ASSETS, *REVEALING, "perceptual_recipe")
+ORIENTATIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """A record that could not be used: which, and why."""
+
+    record: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampleTable:
+    """Samples as columns of one length.
+
+    Parameters
+    ----------
+    n
+        Number of samples.
+    texts
+        Field to Arrow string array, null where a field says nothing. A field that no sample has is left out.
+    members
+        Field to Arrow array of lists of strings.
+    strata
+        Declared stratum field to Arrow string array.
+    bounds
+        (n, 4) least x, least y, most x, most y in the sample's own system; NaN where there is no box.
+    perceptual
+        (n, 8) hashes of the eight orientations, upright first; eight equal ones where only the upright one is known.
+    hashed
+        (n,) True where there is a perceptual hash to compare; flat images have none.
+    labels
+        (n,) arrays of label geometries, None where they were not read; None for all where no label was read.
+    pixel_labels
+        As ``labels``, in the pixels of the sample's image; None where no image places them.
+    label_crs
+        (n,) system of the label geometries; "" where they are in pixels or none was read.
+    flat
+        Ids of samples whose image holds too little to be compared.
+    invalid
+        Records that were left out because they could not be validated.
+    """
+
+    n: int
+    texts: Mapping[str, Any]
+    members: Mapping[str, Any]
+    strata: Mapping[str, Any]
+    bounds: FloatArray
+    perceptual: Codes
+    hashed: Mask
+    labels: ObjectArray | None = None
+    pixel_labels: ObjectArray | None = None
+    label_crs: ObjectArray | None = None
+    flat: tuple[str, ...] = ()
+    invalid: tuple[Invalid, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return self.n
+
+    def text(self, name: str, row: int) -> str | None:
+        """One value of a text field; None where it says nothing."""
+        column = self.texts.get(name)
+        return None if column is None else column[int(row)].as_py()
+
+    def ids(self, rows: Iterable[int]) -> tuple[str, ...]:
+        """Sample ids of some rows."""
+        return tuple(str(self.text("sample_id", row)) for row in rows)
+
+    def codes(self, name: str) -> IntArray:
+        """(n,) whole numbers, equal where the field has equal values; -1 where it says nothing."""
+        column = self.texts.get(name)
+        return coded(column)[0] if column is not None else np.full(self.n, -1, dtype=np.int64)
+
+    def roles(self) -> IntArray:
+        """(n,) position of the split in ``(*ROLES, "quarantine")``; -1 where there is none."""
+        names = (*ROLES, QUARANTINE)
+        column = self.texts.get("split")
+        if column is None:
+            return np.full(self.n, -1, dtype=np.int64)
+        codes, words = coded(column)
+        place = np.array([names.index(word) for word in words] + [-1], dtype=np.int64)
+        return place[codes]
+
+    def has_box(self) -> Mask:
+        """(n,) True where there is a box with a place on Earth."""
+        placed = ~np.isnan(self.bounds).any(axis=1)
+        column = self.texts.get("crs")
+        if column is None:
+            return np.zeros(self.n, dtype=np.bool_)
+        codes, words = coded(column)
+        earthly = np.array([word.lower() != "pixel" for word in words] + [False], dtype=np.bool_)
+        return placed & earthly[codes]
+
+    def take(self, rows: IntArray) -> SampleTable:
+        """The samples at these rows, in that order."""
+        return replace(
+            self,
+            n=len(rows),
+            texts={name: column.take(rows) for name, column in self.texts.items()},
+            members={name: column.take(rows) for name, column in self.members.items()},
+            strata={name: column.take(rows) for name, column in self.strata.items()},
+            bounds=self.bounds[rows],
+            perceptual=self.perceptual[rows],
+            hashed=self.hashed[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            pixel_labels=None if self.pixel_labels is None else self.pixel_labels[rows],
+            label_crs=None if self.label_crs is None else self.label_crs[rows],
+        )
+
+    def with_splits(self, splits: Sequence[str | None]) -> SampleTable:
+        """The same samples in these splits."""
+        return replace(self, texts={**self.texts, "split": _strings(splits)})
+
+    @staticmethod
+    def of(
+        n: int,
+        *,
+        bounds: Any = None,
+        perceptual: Any = None,
+        hashed: Any = None,
+        labels: ObjectArray | None = None,
+        pixel_labels: ObjectArray | None = None,
+        label_crs: Any = None,
+        strata: Mapping[str, Any] | None = None,
+        flat: tuple[str, ...] = (),
+        invalid: tuple[Invalid, ...] = (),
+        notes: Mapping[str, str] | None = None,
+        **columns: Any,
+    ) -> SampleTable:
+        """A table from columns; values that say nothing become null, and rows are sorted by sample id.
+
+        Parameters
+        ----------
+        columns
+            Text fields of :data:`TEXTS` and lists of :data:`MEMBERS`; one text stands for all rows. ``sample_id`` is
+            needed.
+        perceptual
+            (n,) or (n, 8) 64-bit hashes.
+
+        Raises
+        ------
+        InputError
+            An unknown column, an unknown role, or bounds that are no box.
+
+        Examples
+        --------
+        >>> table = SampleTable.of(2, sample_id=["b", "a"], group_id=["g", "unknown"], split=["validation", "train"])
+        >>> table.ids([0, 1]), table.codes("group_id").tolist(), table.text("split", 1)
+        (('a', 'b'), [-1, 0], 'val')
+        """
+        for name in columns:
+            if name not in TEXTS and name not in MEMBERS:
+                raise InputError(f"unknown column {name!r}; {nearest_spelling(name, (*TEXTS, *MEMBERS))}")
+        if "sample_id" not in columns:
+            raise InputError("a table of samples needs a column 'sample_id'")
+        texts = {name: _tidied(name, columns[name], n) for name in TEXTS if columns.get(name) is not None}
+        members = {name: _lists(columns[name]) for name in MEMBERS if columns.get(name) is not None}
+        codes, has_code = _perceptual(n, perceptual, hashed)
+        table = SampleTable(
+            n=n,
+            texts={name: column for name, column in texts.items() if column.null_count < n or name == "sample_id"},
+            members=members,
+            strata={name: _strings(values) for name, values in sorted((strata or {}).items())},
+            bounds=np.full((n, 4), np.nan) if bounds is None else np.asarray(bounds, dtype=np.float64).reshape(n, 4),
+            perceptual=codes,
+            hashed=has_code,
+            labels=labels,
+            pixel_labels=pixel_labels,
+            label_crs=None if label_crs is None else np.asarray(label_crs, dtype=np.object_),
+            flat=flat,
+            invalid=invalid,
+            notes=notes or {},
+        )
+        _check_bounds(table)
+        return table.take(_order(table))
+
+
+def coded(column: Any) -> tuple[IntArray, list[str]]:
+    """Whole numbers for a column of texts, and the text of each number; -1 for null."""
+    import pyarrow as pa
+
+    encoded = column.dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, encoded.dictionary.to_pylist()
+
+
+def _strings(values: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values.cast(pa.large_string())
+    return pa.array(values, type=pa.large_string(), from_pandas=True)
+
+
+def _tidied(name: str, values: Any, n: int) -> Any:
+    """Null where a value says nothing, identifiers tidy, aliases of roles resolved: once a distinct value."""
+    import pyarrow as pa
+
+    column = _strings([values] * n if isinstance(values, str) else values)
+    if len(column) != n:
+        raise InputError(f"column {name!r}: expected {n} values, one a sample, got {len(column)}")
+    codes, words = coded(column)
+    neat: list[str | None] = [tidy(word) if known(word) else None for word in words]
+    if name == "split":
+        neat = [None if word is None else ALIASES.get(word, word) for word in neat]
+        for word in neat:
+            if word is not None and word not in ROLES and word != QUARANTINE:
+                raise InputError(f"split {word!r} is no role; {nearest_spelling(word, ROLES)}")
+    if neat == words:
+        return column
+    at = pa.array(np.where(codes < 0, len(neat), codes))
+    return pa.array([*neat, None], type=pa.large_string()).take(at)
+
+
+def _lists(values: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    kind = pa.large_list(pa.large_string())
+    return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, type=kind, from_pandas=True)
+
+
+def _perceptual(n: int, values: Any, hashed: Any) -> tuple[Codes, Mask]:
+    if values is None:
+        return np.zeros((n, 1), dtype=np.uint64), np.zeros(n, dtype=np.bool_)
+    codes = np.asarray(values, dtype=np.uint64).reshape(n, -1)
+    has_code = np.ones(n, dtype=np.bool_) if hashed is None else np.asarray(hashed, dtype=np.bool_)
+    return codes, has_code
+
+
+def _check_bounds(table: SampleTable) -> None:
+    """Refuse a box that is half there, upside down, or in a system that nobody knows."""
+    from geoeval.geometry.crs import parse_crs
+
+    b = table.bounds
+    given = ~np.isnan(b).all(axis=1)
+    codes = table.codes("crs")
+    geographic = np.zeros(table.n, dtype=np.bool_)
+    if "crs" in table.texts:
+        words = coded(table.texts["crs"])[1]
+        degrees = [word.lower() != "pixel" and bool(parse_crs(word).is_geographic) for word in words]
+        geographic = np.array([*degrees, False], dtype=np.bool_)[codes]
+    with np.errstate(invalid="ignore"):
+        wraps = geographic & (b[:, 0] - b[:, 2] > 180)
+        wrong = given & (~np.isfinite(b).all(axis=1) | (b[:, 1] > b[:, 3]) | ((b[:, 0] > b[:, 2]) & ~wraps))
+    wrong |= given & (codes < 0)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"record {table.text('sample_id', at)!r}: bounds must be finite [min x, min y, max x, max y] with a crs, "
+            f"got {b[at].tolist()} in {table.text('crs', at)!r}"
+        )
+
+
+def _order(table: SampleTable) -> IntArray:
+    """Rows by sample id; samples of one id by all that tells them apart."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = ["sample_id", *(name for name in table.texts if name != "sample_id")]
+    frame = pa.table({name: table.texts[name] for name in keys})
+    if len(pc.unique(table.texts["sample_id"])) == table.n:
+        keys = ["sample_id"]
+    order = pc.sort_indices(frame, sort_keys=[(name, "ascending") for name in keys])
+    return np.asarray(order.to_numpy(), dtype=np.int64)
+
+
+def joined(tables: Sequence[SampleTable]) -> SampleTable:
+    """All samples of several tables; two of one id stay two.
+
+    Raises
+    ------
+    InputError
+        Where there is no table.
+    """
+    import pyarrow as pa
+
+    if not tables:
+        raise InputError("no table of samples was given")
+    if len(tables) == 1:
+        return tables[0]
+    width = max(table.perceptual.shape[1] for table in tables)
+
+    def stack(name: str, of: str) -> Any:
+        kind = pa.large_list(pa.large_string()) if of == "members" else pa.large_string()
+        parts = [getattr(table, of).get(name, pa.nulls(table.n, kind)) for table in tables]
+        return pa.concat_arrays([part.cast(kind) for part in parts])
+
+    def names(of: str) -> list[str]:
+        return list(dict.fromkeys(name for table in tables for name in getattr(table, of)))
+
+    whole = SampleTable(
+        n=sum(table.n for table in tables),
+        texts={name: stack(name, "texts") for name in names("texts")},
+        members={name: stack(name, "members") for name in names("members")},
+        strata={name: stack(name, "strata") for name in names("strata")},
+        bounds=np.concatenate([table.bounds for table in tables]),
+        perceptual=np.concatenate([_widened(table.perceptual, width) for table in tables]),
+        hashed=np.concatenate([table.hashed for table in tables]),
+        labels=_joined_objects([(table.labels, table.n) for table in tables], None),
+        pixel_labels=_joined_objects([(table.pixel_labels, table.n) for table in tables], None),
+        label_crs=_joined_objects([(table.label_crs, table.n) for table in tables], ""),
+        flat=tuple(name for table in tables for name in table.flat),
+        invalid=tuple(one for table in tables for one in table.invalid),
+        notes={name: says for table in tables for name, says in table.notes.items()},
+    )
+    return whole.take(_order(whole))
+
+
+def _widened(codes: Codes, width: int) -> Codes:
+    return codes if codes.shape[1] == width else np.repeat(codes[:, :1], width, axis=1)
+
+
+def _joined_objects(parts: Sequence[tuple[ObjectArray | None, int]], blank: Any) -> ObjectArray | None:
+    if all(part is None for part, _ in parts):
+        return None
+    out = np.full(sum(n for _, n in parts), blank, dtype=np.object_)
+    start = 0
+    for part, n in parts:
+        if part is not None:
+            out[start : start + n] = part
+        start += n
+    return out
+
+
+def table_of(samples: Sequence[Sample], **more: Any) -> SampleTable:
+    """A table from validated samples; ``more`` goes to :meth:`SampleTable.of`.
+
+    Examples
+    --------
+    >>> table_of([Sample(sample_id="a", task="detection", object_ids=("b1",))]).members["object_ids"].to_pylist()
+    [['b1']]
+    """
+    n = len(samples)
+    fields = {name: [getattr(one, name) for one in samples] for name in (*TEXTS, *MEMBERS)}
+    for name in MEMBERS:
+        fields[name] = [list(value) for value in fields[name]]
+    strata = sorted({name for one in samples for name in one.strata})
+    blank = (np.nan,) * 4
+    more.setdefault("bounds", np.array([one.bbox or blank for one in samples], dtype=np.float64).reshape(n, 4))
+    if "perceptual" not in more:
+        codes = [int(one.perceptual_hash, 16) if one.perceptual_hash else 0 for one in samples]
+        more["perceptual"] = np.array(codes, dtype=np.uint64)
+        more["hashed"] = np.array([one.perceptual_hash is not None for one in samples], dtype=np.bool_)
+    return SampleTable.of(
+        n, strata={name: [one.strata.get(name) for one in samples] for name in strata}, **more, **fields
+    )
