@@ -60,7 +60,7 @@ def decode(reference: str, prediction: str) -> float:
     from rasterio.windows import Window
 
     start = time.perf_counter()
-    with rasterio.Env(GDAL_CACHEMAX=64), rasterio.open(reference) as a, rasterio.open(prediction) as b:
+    with rasterio.Env(GDAL_CACHEMAX=64 * 2**20), rasterio.open(reference) as a, rasterio.open(prediction) as b:
         for row in range(0, a.height, 1024):
             for column in range(0, a.width, 1024):
                 window = Window(column, row, min(1024, a.width - column), min(1024, a.height - row))

@@ -28,6 +28,7 @@ FLOORS = {
     "estimation": 4,
     "objects": 4,
     "checks": 4,
+    "splits": 4,
     "evaluators": 5,
     "config": 6,
     "evaluation": 7,

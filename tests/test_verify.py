@@ -121,11 +121,11 @@ def test_a_board_that_flatters_is_found(tmp_path):
 
 
 def test_further_files_are_rendered_by_whoever_knows_how(tmp_path):
-    path = bundle(tmp_path, derived={"report.html": lambda run: run.encode()})
+    path = bundle(tmp_path, derived={"atlas.html": lambda run: run.encode()})
     assert verify(path).rendered == ()
-    assert verify(path, {"report.html": lambda contents: contents.run.encode()}).valid
-    assert verify(path, {"report.html": lambda contents: b"other"}).problems == (
-        "report.html: is not what the bound files render to",
+    assert verify(path, {"atlas.html": lambda contents: contents.run.encode()}).valid
+    assert verify(path, {"atlas.html": lambda contents: b"other"}).problems == (
+        "atlas.html: is not what the bound files render to",
     )
 
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from geoeval.bundling import Scored, write_run
-from geoeval.config import Config, load_config
+from geoeval.config import Config, load_config, load_waivers
 from geoeval.config.families import evaluator_of
 from geoeval.config.product import bound_files, product_verdicts, projections
 from geoeval.errors import InputError
 from geoeval.estimation import Plan
-from geoeval.evaluation import Policy, Result, field_names, run, tally_all, units_of, with_critical
-from geoeval.evidence.canonical import canonical_bytes, digest
+from geoeval.evaluation import Policy, Result, field_names, run, tally_all, units_of, with_demanded
+from geoeval.evidence.canonical import canonical_bytes
 from geoeval.evidence.raw import ledger_json
-from geoeval.gates import decide_families, exit_code
+from geoeval.gates import apply_waivers, decide_families, exit_code
+from geoeval.ledger import Evaluator, Ledger
 from geoeval.model import Verdict
+from geoeval.readers.unitset import UnitSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ def benchmark(
     config: Path | None = None,
     out: Path | None = None,
     *,
+    waivers: Path | None = None,
+    today: date | None = None,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Benchmark:
@@ -80,6 +86,10 @@ def benchmark(
         TOML file; None takes the one that comes with geoeval, over its synthetic fixtures.
     out
         Folder below which ``runs/<run id>`` is written; None is the current folder.
+    waivers
+        TOML file of signed waivers: no status changes, the board turns amber.
+    today
+        Day of the decision, which waivers that expire need.
     workers
         Processes for cases of several units.
     progress
@@ -106,13 +116,12 @@ def benchmark(
     problems: list[str] = []
     for done, (case, evaluator) in enumerate(zip(settings.cases, evaluators, strict=True), start=1):
         policy = Policy(settings.gates, case.critical, case.min_support)
-        pairing = with_critical(case.pairing, evaluator, policy)
+        pairing = with_demanded(case.pairing, evaluator, policy)
         units = units_of(evaluator, case.reference, case.prediction, pairing)
         fields = field_names(pairing.by)
         result = run(evaluator, units, fields=fields, plan=plan, policy=policy, workers=workers)
-        again, _ = tally_all(evaluator, tuple(reversed(units.units)))
-        if _ledger_digest(result) != digest(canonical_bytes(ledger_json(again.rows), digits=None)):
-            problems.append(f"{case.id}: two tallies of the same units differ")
+        if settings.synthetic:
+            problems += _repeat_problems(case.id, evaluator, units, result)
         scored[case.id] = Scored(result, evaluator, settings.base)
         if progress:
             progress(done, len(settings.cases))
@@ -120,6 +129,9 @@ def benchmark(
     evaluations = {name: one.result.evaluation for name, one in scored.items()}
     verdicts = decide_families(settings.gates, evaluations, {case.id: case.min_support for case in settings.cases})
     product = product_verdicts(settings)
+    if waivers is not None:
+        waived = apply_waivers((*verdicts, *product), load_waivers(waivers), today)
+        verdicts, product = waived[: len(verdicts)], waived[len(verdicts) :]
     configuration = settings.resolved()
     folder = write_run(
         (out or Path()) / "runs",
@@ -144,20 +156,19 @@ def plan_of(settings: Config) -> Plan:
 
 
 def expected_problems(settings: Config, scored: dict[str, Scored]) -> list[str]:
-    """Where figures differ from those that stand beside the fixtures; nothing where no such file is bound."""
-    import json
-
-    path = settings.base.parent / "fixtures" / "expected.json"
-    if not settings.synthetic or not path.is_file():
-        return []
-    expected = json.loads(path.read_text(encoding="utf-8"))
-    return [
-        f"{name}: {metric} is {found}, expected {value}"
-        for name, figures in expected.items()
-        if name in scored
-        for metric, value in figures.items()
-        if (found := _rounded(scored[name].result, metric)) != value
-    ]
+    """Where figures differ from those of the files bound as ``expected``; nothing where none is bound."""
+    problems = []
+    for file in settings.table.bind.get("expected", ()):
+        expected = json.loads(settings.path(file).read_text(encoding="utf-8"))
+        problems += [f"{name}: expected, but there is no such case" for name in expected if name not in scored]
+        problems += [
+            f"{name}: {metric} is {found}, expected {value}"
+            for name, figures in expected.items()
+            if name in scored
+            for metric, value in figures.items()
+            if (found := _rounded(scored[name].result, metric)) != value
+        ]
+    return problems
 
 
 def expected_figures(scored: dict[str, Scored]) -> dict[str, dict[str, float | None]]:
@@ -172,5 +183,12 @@ def _rounded(result: Result, metric: str) -> float | None:
     return None if value is None else float(f"{value:.9g}")
 
 
-def _ledger_digest(result: Result) -> str:
-    return digest(canonical_bytes(ledger_json(result.ledger.rows), digits=None))
+def _repeat_problems(name: str, evaluator: Evaluator[Any], units: UnitSet[Any], result: Result) -> list[str]:
+    """Tally the units again, last first: the ledger must be the same to the last byte."""
+    again, _ = tally_all(evaluator, tuple(reversed(units.units)))
+    same = _ledger_bytes(result.ledger) == _ledger_bytes(again)
+    return [] if same else [f"{name}: two tallies of the same units differ"]
+
+
+def _ledger_bytes(ledger: Ledger) -> bytes:
+    return canonical_bytes(ledger_json(ledger.rows), digits=None)

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, partial
+from os import PathLike
+from pathlib import Path, PurePath
 from typing import Any, cast
 
 from geoeval.errors import BundleError
 from geoeval.evaluation import Policy, Result, demanded_gates
-from geoeval.evidence.bundle import write_bundle
-from geoeval.evidence.canonical import canonical_bytes, code_digest, file_digest
+from geoeval.evidence import tables
+from geoeval.evidence.bundle import Content, write_bundle
+from geoeval.evidence.canonical import canonical_bytes, code_digest, file_digest, plain
 from geoeval.evidence.documents import document_bytes, gates_json, metrics_json
 from geoeval.evidence.raw import failure_gallery, gallery_json, ledger_json, raw_case, raw_json
 from geoeval.evidence.runtime import runtime
+from geoeval.evidence.tables import case_tables, table_case
 from geoeval.gates import decide_families
 from geoeval.ledger import Evaluator
 from geoeval.model import Verdict
 from geoeval.options import Pairing, Source
+from geoeval.report.layers import VECTOR_FAMILIES
+from geoeval.verify import (
+    GALLERY,
+    RAW_PREDICTIONS,
+    RENDERERS,
+    Contents,
+    Renderer,
+    contents_of,
+    layer_name,
+    renderers_of,
+)
 
 #: Files that belong to one of these, by suffix.
 _SIDECARS = {".shp": (".shx", ".dbf", ".prj", ".cpg"), ".tif": (".aux.xml", ".ovr", ".msk")}
@@ -68,8 +84,6 @@ def write_run(
     Path
         Folder of the bundle; running an equal run again gives the same folder with the same bytes.
     """
-    from geoeval.report.board import board
-
     evaluations = {name: scored.result.evaluation for name, scored in cases.items()}
     inputs = {name: inputs_of(scored.result.inputs, scored.base) for name, scored in cases.items()}
     manifest = {
@@ -85,18 +99,12 @@ def write_run(
         },
         "bound": sorted(bound, key=lambda row: str(row["name"])),
     }
-    limits = tuple(configuration.get("claim_limits", ()))
-
-    def board_of(run: str) -> bytes:
-        return document_bytes(board(run, evaluations, verdicts, limits, product_gates, synthetic=synthetic))
-
-    files = {
+    raw = {name: _raw(name, scored, inputs[name]) for name, scored in cases.items()}
+    files: dict[str, Content] = {
         "metrics.json": document_bytes(metrics_json(evaluations)),
         "gates.json": document_bytes(gates_json(verdicts, product_gates)),
-        "baseline-raw-predictions.json": document_bytes(
-            raw_json(_raw(name, scored, inputs[name]) for name, scored in cases.items())
-        ),
-        "failure-gallery.json": document_bytes(
+        RAW_PREDICTIONS: document_bytes(raw_json(entry for entry, _ in raw.values())),
+        GALLERY: document_bytes(
             gallery_json(
                 failure
                 for name, scored in cases.items()
@@ -107,14 +115,45 @@ def write_run(
             f"ledger/{name}.json": canonical_bytes(ledger_json(scored.result.ledger.rows), digits=None)
             for name, scored in cases.items()
         },
+        **{path: table for _, more in raw.values() for path, table in more.items()},
     }
-    return write_bundle(Path(runs), files, manifest, {"board.json": board_of})
+    derived = [*RENDERERS, *(layer_name(name) for name, scored in cases.items() if _has_layer(scored))]
+    return write_bundle(Path(runs), files, manifest, _renderings(derived, manifest, files, Path(runs)))
+
+
+def _renderings(
+    derived: Sequence[str], manifest: Mapping[str, Any], files: Mapping[str, Content], runs: Path
+) -> dict[str, Callable[[str], Content]]:
+    """Every derived file by how it is rendered once the run id is known, from the bytes that are bound."""
+
+    @cache
+    def contents(run: str) -> Contents:
+        return contents_of(run, plain(manifest), runs / run, files)
+
+    def rendered(run: str, render: Renderer) -> Content:
+        return render(contents(run))
+
+    return {name: partial(rendered, render=render) for name, render in renderers_of(derived).items()}
+
+
+def _has_layer(scored: Scored) -> bool:
+    records = scored.result.records
+    return scored.evaluator.family in VECTOR_FAMILIES and case_tables(records).has_geometry
 
 
 def write_result(
-    result: Result, evaluator: Evaluator[Any], pairing: Pairing, plan: Any, policy: Policy, out: str
+    result: Result,
+    evaluator: Evaluator[Any],
+    pairing: Pairing,
+    plan: Any,
+    policy: Policy,
+    out: str,
+    sources: Mapping[str, Source] | None = None,
 ) -> Path:
-    """Write the bundle of one evaluation below ``out/runs``."""
+    """Write the bundle of one evaluation below ``out/runs``.
+
+    ``sources`` are the two sides by name; how they were read (filters, recodes, columns) is bound then, too.
+    """
     gates = demanded_gates(evaluator, policy)
     configuration = {
         "name": evaluator.family,
@@ -125,6 +164,7 @@ def write_result(
                 "id": evaluator.family,
                 "family": evaluator.family,
                 "options": options_json(evaluator),
+                **{side: _source_json(source) for side, source in (sources or {}).items()},
                 "pairing": {**asdict(pairing), **_file_names(pairing)},
                 "critical": {name: list(values) for name, values in policy.critical.items()},
                 "min_support": policy.min_support,
@@ -180,19 +220,25 @@ def commit() -> str | None:
     return next((line.split()[0] for line in lines if line.endswith(f" {name}")), None)
 
 
-def _raw(name: str, scored: Scored, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+def _raw(name: str, scored: Scored, inputs: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The case in the raw predictions, and the tables that it names where it has too many objects for rows."""
     evaluation = scored.result.evaluation
     records = scored.result.records
+    configuration = options_json(scored.evaluator)
+    lineage = {
+        "inputs": inputs,
+        "evaluator": evaluation.evaluator,
+        "signature": evaluation.signature,
+        "crs": scored.result.crs,
+    }
+    columns = case_tables(records)
+    if columns.objects > tables.LIMIT:
+        crs = scored.result.crs
+        return table_case(name, evaluation.family, columns, configuration=configuration, lineage=lineage, crs=crs)
     filtered = records.take(records.columns["outcome"] == "filtered") if len(records) else records
     kept = records.take(records.columns["outcome"] != "filtered") if len(records) else records
-    return raw_case(
-        name,
-        evaluation.family,
-        kept,
-        configuration=options_json(scored.evaluator),
-        lineage={"inputs": inputs, "evaluator": evaluation.evaluator, "signature": evaluation.signature},
-        filtered=filtered,
-    )
+    entry = raw_case(name, evaluation.family, kept, configuration=configuration, lineage=lineage, filtered=filtered)
+    return entry, {}
 
 
 def _name(path: Path, base: Path | None) -> str:
@@ -204,8 +250,22 @@ def _name(path: Path, base: Path | None) -> str:
     return f"{path.parent.name}/{path.name}" if path.parent.name else path.name
 
 
-def _file_names(pairing: Pairing) -> dict[str, str | None]:
-    return {name: Path(given).name if (given := getattr(pairing, name)) else None for name in ("aoi", "units")}
+def _file_names(pairing: Pairing) -> dict[str, Any]:
+    """What of a pairing names files, without their folders."""
+    names = {name: Path(given).name if (given := getattr(pairing, name)) else None for name in ("aoi", "units")}
+    return {**names, "by": [_field_name(text) for text in pairing.by]}
+
+
+def _source_json(source: Source) -> dict[str, Any]:
+    """A source as JSON can hold it, without its folder; a table in memory has no name."""
+    path = PurePath(source.path).name if isinstance(source.path, str | PathLike) else None
+    nodata = "nan" if source.nodata is not None and math.isnan(source.nodata) else source.nodata
+    return {**asdict(replace(source, path=path)), "nodata": nodata}
+
+
+def _field_name(text: str) -> str:
+    name, sign, path = text.partition("=")
+    return f"{name}{sign}{Path(path).name if sign else ''}"
 
 
 def _plain(value: Any) -> Any:

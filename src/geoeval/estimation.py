@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from geoeval.keys import KEYS, PREDICTION_SIDE, SUPPORTED_BY, WITHOUT_INTERVAL
+from geoeval.keys import KEYS, OVER_CLASSES, PREDICTION_SIDE, SUPPORTED_BY, WITHOUT_INTERVAL
 from geoeval.ledger import Evaluator, Ledger
 from geoeval.model import Estimate, FloatArray, IntArray, Interval, Proportion, Quantity, Scalar, Stratum, scalar_value
 from geoeval.stats.bootstrap import multiplicities, percentile_interval
@@ -95,7 +95,8 @@ def per_class(
     out: dict[str, dict[str, Estimate]] = {}
     for label in ledger.labels():
         rows = ledger.where(lambda row, label=label: row.cell.label == label)  # type: ignore[misc]
-        out[label] = estimate(evaluator, rows, plan, ranked_intervals=ranked_intervals)
+        found = estimate(evaluator, rows, plan, ranked_intervals=ranked_intervals)
+        out[label] = {name: given for name, given in found.items() if name not in OVER_CLASSES}
     table = ledger.by_cluster()
     whole = evaluator.class_quantities(table.whole())
     if not whole:

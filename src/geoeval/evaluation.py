@@ -48,7 +48,8 @@ class Policy:
 class Result:
     """What one evaluator found: the evaluation, and the evidence that it was added up from.
 
-    ``notes`` says what was guessed or done while reading; ``inputs`` are the paths that were read.
+    ``notes`` says what was guessed or done while reading; ``inputs`` are the paths that were read; ``crs`` is the
+    system of the coordinates of ``records``, None for image coordinates.
     """
 
     evaluation: Evaluation
@@ -58,6 +59,7 @@ class Result:
     inputs: tuple[str, ...] = ()
     clustered: bool = True
     reference_only: frozenset[str] = frozenset()
+    crs: str | None = None
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
@@ -66,6 +68,10 @@ class Result:
 
     def __getitem__(self, metric: str) -> Estimate:
         return self.evaluation.estimates[metric]
+
+    def __repr__(self) -> str:
+        # What a failing `assert ..., result` shows, and a notebook.
+        return str(self)
 
     def __str__(self) -> str:
         lines = [self.evaluation.signature]
@@ -122,7 +128,7 @@ def evaluate(
     InputError
         Where a source cannot be used: the message names file, feature and field.
     """
-    pairing = with_critical(pairing or Pairing(), evaluator, policy or Policy())
+    pairing = with_demanded(pairing or Pairing(), evaluator, policy or Policy())
     units = units_of(evaluator, as_source(reference), as_source(prediction), pairing)
     return run(
         evaluator,
@@ -147,10 +153,12 @@ def field_names(by: Iterable[str]) -> tuple[str, ...]:
     return tuple(text.split(":")[0].split("=")[0] for text in by)
 
 
-def with_critical(pairing: Pairing, evaluator: Evaluator[Any], policy: Policy) -> Pairing:
-    """The pairing that also reads the fields of critical subgroups: what must be there is looked for."""
+def with_demanded(pairing: Pairing, evaluator: Evaluator[Any], policy: Policy) -> Pairing:
+    """The pairing that also reads the fields of critical subgroups and of gates on subgroups."""
     known = {*field_names(pairing.by), *getattr(evaluator, "own_strata", ())}
-    more = tuple(name for name in policy.critical if name not in known)
+    own = [gate for gate in policy.gates if gate.family in ("", evaluator.family)]
+    gated = [gate.by for gate in own if gate.scope == "per_subgroup" and gate.by is not None]
+    more = tuple(name for name in dict.fromkeys((*policy.critical, *gated)) if name not in known)
     return replace(pairing, by=(*pairing.by, *more)) if more else pairing
 
 
@@ -220,7 +228,16 @@ def run(
         findings=findings,
         reference_only=units.reference_only,
     )
-    return Result(evaluation, ledger, records, units.notes, units.inputs, plan.clustered, units.reference_only)
+    return Result(
+        evaluation,
+        ledger,
+        records,
+        units.notes,
+        units.inputs,
+        plan.clustered,
+        units.reference_only,
+        units.crs,
+    )
 
 
 def summarise(

@@ -68,6 +68,13 @@ KEYS: dict[str, tuple[str, ...]] = {
         "allocation_disagreement",
         "coverage",
         "accuracy_adjusted",
+        "balanced_accuracy",
+        "mcc",
+        "frequency_weighted_iou",
+        "macro_f1_all_classes",
+        "exchange",
+        "shift",
+        "accuracy_area_weighted",
     ),
     "elevation": (
         "count",
@@ -148,6 +155,9 @@ SUPPORTED_BY: dict[str, tuple[str, ...]] = {
     "elevation": ("count",),
     "validation": ("recall",),
 }
+
+#: Figures over classes, which one class alone does not have.
+OVER_CLASSES = frozenset({"worst_kind_f1"})
 
 #: Figures that carry no interval: counts and extremes, which redraws cannot bound.
 WITHOUT_INTERVAL = frozenset(

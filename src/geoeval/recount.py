@@ -10,13 +10,14 @@ from typing import Any
 from geoeval.config.families import evaluator_of
 from geoeval.errors import BundleError, ConfigError
 from geoeval.estimation import Plan
-from geoeval.evaluation import Policy, field_names, summarise
+from geoeval.evaluation import Policy, field_names, summarise, with_demanded
 from geoeval.evidence.documents import document_of, metrics_from_json
 from geoeval.evidence.raw import ledger_from_json
 from geoeval.evidence.shape import evaluation_json
 from geoeval.evidence.verify_files import read_listing
 from geoeval.ledger import Ledger, Row
 from geoeval.model import Evaluation
+from geoeval.options import Pairing
 from geoeval.verify import gates_of
 
 _SHOWN = 20
@@ -89,12 +90,13 @@ def _again(
         {name: tuple(values) for name, values in case.get("critical", {}).items()},
         int(case.get("min_support", 0)),
     )
+    evaluator = evaluator_of(case["family"], case.get("options", {}))
     return summarise(
-        evaluator_of(case["family"], case.get("options", {})),
+        evaluator,
         ledger,
         replace(Plan(**intervals), clustered=bool(clustered)),
         policy,
-        fields=field_names(by),
+        fields=field_names(with_demanded(Pairing(by=tuple(by)), evaluator, policy).by),
         findings=stored.findings,
         reference_only=frozenset(facts.get("reference_only", ())),
     )

@@ -114,6 +114,11 @@ def test_no_rows_make_empty_tables():
     assert (len(found.references["id"]), len(found.matches["unit"]), found.has_geometry) == (0, 0, False)
 
 
+def test_a_prediction_that_was_filtered_gives_no_shape_to_judge():
+    assert case_tables(records()).has_geometry
+    assert not case_tables(records().take(np.array([4]))).has_geometry
+
+
 def test_what_cannot_be_read_is_said():
     with pytest.raises(BundleError, match="raw predictions of 'h' cannot be read"):
         read_case({"case": "h"}, {}.__getitem__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     "--config", type=click.Path(dir_okay=False), help="TOML file.  [default: the one that comes with geoeval]"
 )
 @click.option("--out", type=click.Path(file_okay=False), default=".", show_default=True, help="Bundles go to OUT/runs.")
+@click.option("--waivers", type=click.Path(dir_okay=False), help="TOML file of signed waivers; no status changes.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option(
     "--allow-product-blocked",
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     help="Exit 0 although product gates cannot be decided, where the harness itself is in order.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the board as one JSON object.")
-def command(config: str | None, out: str, workers: int, *, allow_product_blocked: bool, as_json: bool) -> None:
+def command(
+    config: str | None, out: str, waivers: str | None, workers: int, *, allow_product_blocked: bool, as_json: bool
+) -> None:
     """Score, gate and bundle every case of a configuration.
 
     Without --config, the synthetic fixtures that come with geoeval: that proves the harness, not a product, so the exit
@@ -33,7 +37,14 @@ def command(config: str | None, out: str, workers: int, *, allow_product_blocked
     from geoeval.cli.show import print_json, progress_bar
 
     with progress_bar("cases") as progress:
-        found = benchmark(Path(config) if config else None, Path(out), workers=workers, progress=progress)
+        found = benchmark(
+            Path(config) if config else None,
+            Path(out),
+            waivers=Path(waivers) if waivers else None,
+            today=datetime.now(tz=UTC).date(),
+            workers=workers,
+            progress=progress,
+        )
     if as_json:
         import json
 

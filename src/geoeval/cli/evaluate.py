@@ -162,7 +162,7 @@ def command(family: str, **given: Any) -> None:
     the usual names, and every guess is printed.
     """
     from geoeval.cli.show import progress_bar, show_result
-    from geoeval.evaluation import Policy, evaluate
+    from geoeval.evaluation import Policy, evaluate, with_demanded
     from geoeval.gates import exit_code
 
     if family not in FAMILIES:
@@ -171,12 +171,13 @@ def command(family: str, **given: Any) -> None:
     evaluator = _evaluator(family, given)
     plan = _plan(given)
     policy = Policy(_gates(family, given["gate"]), _critical(given["critical"]), given["min_support"])
-    pairing = _with_gated(_pairing(given), policy)
+    pairing = with_demanded(_pairing(given), evaluator, policy)
+    sources = {side: _source(side, given) for side in ("reference", "prediction")}
     with progress_bar("units") as progress:
         result = evaluate(
             evaluator,
-            _source("reference", given),
-            _source("prediction", given),
+            sources["reference"],
+            sources["prediction"],
             pairing=pairing,
             plan=plan,
             policy=policy,
@@ -187,7 +188,7 @@ def command(family: str, **given: Any) -> None:
     if given["out"]:
         from geoeval.bundling import write_result
 
-        folder = write_result(result, evaluator, pairing, plan, policy, given["out"])
+        folder = write_result(result, evaluator, pairing, plan, policy, given["out"], sources)
     show_result(result, as_json=given["as_json"], folder=folder)
     raise SystemExit(exit_code(result.evaluation.gates))
 
@@ -206,17 +207,6 @@ def _gates(family: str, texts: tuple[str, ...]) -> tuple[Any, ...]:
     gates = tuple(parse_gate(text, family) for text in texts)
     check_metrics(gates, {family: known_metrics(family)})
     return gates
-
-
-def _with_gated(pairing: Any, policy: Any) -> Any:
-    """The pairing that also reads the fields by which a gate holds subgroups."""
-    from dataclasses import replace
-
-    from geoeval.evaluation import field_names
-
-    wanted = dict.fromkeys(str(gate.by) for gate in policy.gates if gate.scope == "per_subgroup")
-    more = tuple(name for name in wanted if name not in (*field_names(pairing.by), *policy.critical))
-    return replace(pairing, by=(*pairing.by, *more)) if more else pairing
 
 
 def _evaluator(family: str, given: dict[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from geoeval.keys import RANKED_BY
-from geoeval.model import Estimate, Evaluation, Stratum
+from geoeval.model import Estimate, Evaluation, Finding, Stratum
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -205,11 +205,18 @@ def _print_excluded(out: Console, evaluation: Evaluation) -> None:
 
 
 def _print_findings(out: Console, evaluation: Evaluation) -> None:
-    for one in evaluation.findings[:_SHOWN_FINDINGS]:
+    kinds: dict[tuple[str, str], list[Finding]] = {}
+    for one in evaluation.findings:
+        kinds.setdefault((one.severity, one.code), []).append(one)
+    for (_, code), found in list(kinds.items())[:_SHOWN_FINDINGS]:
+        one = found[0]
         mend = f" → {one.mend}" if one.mend else ""
-        out.print(f"{one.severity}: {one.code}: {', '.join(one.where)}: {one.says}{mend}", markup=False)
-    if len(evaluation.findings) > _SHOWN_FINDINGS:
-        out.print(f"… and {len(evaluation.findings) - _SHOWN_FINDINGS} more findings (--json has all)")
+        head = ": ".join(part for part in (one.severity, one.code, ", ".join(one.where)) if part)
+        out.print(f"{head}: {one.says}{mend}", markup=False)
+        if len(found) > 1:
+            out.print(f"… and {len(found) - 1} more of {code} (--json has all)", markup=False)
+    if len(kinds) > _SHOWN_FINDINGS:
+        out.print(f"… and {len(kinds) - _SHOWN_FINDINGS} more kinds of findings (--json has all)")
 
 
 def _print_gates(out: Console, evaluation: Evaluation) -> None:

@@ -13,7 +13,7 @@ import click
 @click.option("--recount", is_flag=True, help="Derive every estimate and verdict again from the ledger, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(bundle: str, *, recount: bool, as_json: bool) -> None:
-    """Hash a bundle again, decide its gates again, render its board again.
+    """Hash a bundle again, decide its gates again, render its board, report and layers again.
 
     Exit codes: 0 valid, 3 invalid, 2 unreadable.
     """

@@ -260,7 +260,7 @@ class Detection:
             "detections-capped",
             "minor",
             (unit,),
-            f"the cap of {limit} detections per class cut {cut} of {len(kept)}",
+            f"the cap of {limit} detections a class and unit cut {cut} of {len(kept)} in all",
             "raise max_detections, or leave it out",
         )
         return kept, (said,)

@@ -183,6 +183,7 @@ def _failure(case: str, family: str, row: Mapping[str, Any]) -> dict[str, Any]:
         "prediction_label": str(row["prediction_label"]),
         "score": _number(row["score"]),
         "similarity": _number(row["similarity"]),
+        "cluster": str(row["cluster"]),
         "strata": _strata(row["strata"]),
         "geometry": wkb(row["geometry"]),
     }

@@ -54,11 +54,16 @@ class CaseTables:
     matches: Columns
 
     @property
+    def objects(self) -> int:
+        """How many objects both sides have."""
+        return len(self.references["id"]) + len(self.predictions["id"])
+
+    @property
     def has_geometry(self) -> bool:
-        """True where any row has a shape."""
-        return any(
-            shape is not None for side in (self.references, self.predictions) for shape in side["geometry"].tolist()
-        )
+        """True where anything that was judged has a shape."""
+        judged = ~np.asarray(self.predictions["filtered"], dtype=bool)
+        sides = (self.references["geometry"], self.predictions["geometry"][judged])
+        return any(shape is not None for side in sides for shape in side.tolist())
 
 
 def case_tables(records: Records) -> CaseTables:

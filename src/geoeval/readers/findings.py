@@ -126,7 +126,12 @@ def read_report(source: Source) -> Report:
     if ending in (".parquet", ".pq"):
         import pandas as pd
 
-        return _of_frame(pd.read_parquet(path), path.name)
+        try:
+            return _of_frame(pd.read_parquet(path), path.name)
+        except (ValueError, OSError) as error:
+            raise InputError(f"{path.name!r}: expected a Parquet table, but it cannot be read ({error})") from error
+    if ending not in (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson"):
+        raise InputError(f"{path.name!r}: findings are read from .csv, .json, .jsonl or .parquet, got {ending!r}")
     text = _text(path)
     if ending in (".jsonl", ".ndjson"):
         return _of_rows(
@@ -134,12 +139,15 @@ def read_report(source: Source) -> Report:
         )
     if ending == ".json":
         return _of_json(_json(text, path.name, None), path.name)
-    if ending not in (".csv", ".tsv", ".txt"):
-        raise InputError(f"{path.name!r}: findings are read from .csv, .json, .jsonl or .parquet, got {ending!r}")
     return _of_csv(text, path.name)
 
 
 def _text(path: Path) -> str:
+    if path.stat().st_size == 0:
+        raise InputError(
+            f"{path.name!r}: expected findings, found an empty file (0 bytes); where nothing was found, "
+            "write the header alone, or an empty list"
+        )
     try:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:

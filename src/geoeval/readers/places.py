@@ -156,6 +156,19 @@ def _moved(side: Side, at: NDArray[np.int64], own: Any, target: Any) -> ObjectAr
         raise
 
 
+def system_text(crs: Any) -> str:
+    """A system as text that brings it back: its code where it is exactly that one, else WKT.
+
+    Examples
+    --------
+    >>> import pyproj
+    >>> system_text(pyproj.CRS("EPSG:32633"))
+    'EPSG:32633'
+    """
+    code = crs.to_authority(min_confidence=100)
+    return ":".join(code) if code is not None else str(crs.to_wkt())
+
+
 def representative(side: Side) -> tuple[FloatArray, FloatArray]:
     """A point that lies on each geometry, as x and y."""
     points = shapely.point_on_surface(side.geometry)

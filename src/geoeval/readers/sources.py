@@ -158,7 +158,12 @@ def existing(path: str | os.PathLike[str], side: str = "") -> Path:
         folder = where.parent
         if not folder.is_dir():
             raise InputError(f"{lead}no such file: {str(where)!r}; its folder is not there either")
-        names = [item.name for item in folder.iterdir()]
+        # Only what could have been meant: data, and folders of data.
+        names = [
+            item.name
+            for item in folder.iterdir()
+            if not item.name.startswith(".") and (item.suffix.lower() in NAME_ENDINGS or not where.suffix)
+        ]
         raise InputError(f"{lead}no such file: {str(where)!r}; {nearest_spelling(where.name, names)}")
     if where.is_file() and where.stat().st_size == 0:
         raise InputError(

@@ -48,6 +48,9 @@ def with_unit_table(units: UnitSet[P], pairing: Pairing) -> UnitSet[P]:
         strata = {**unit.strata, **{name: row[name].strip() or UNKNOWN for name in fields}}
         done.append(replace(unit, cluster=given if cluster else unit.cluster, strata=strata))
     notes = dict(units.notes)
+    if cluster:
+        # The table has the last word on clusters.
+        notes = {name: text for name, text in notes.items() if name not in ("cluster", "clusters")}
     notes["units"] = f"{path} gives {', '.join([*([f'cluster {cluster!r}'] if cluster else []), *fields]) or 'nothing'}"
     return replace(units, units=tuple(done), notes=notes, inputs=(*units.inputs, path))
 

@@ -23,7 +23,7 @@ from geoeval.readers import grouping
 from geoeval.readers.attributes import Remarks, compared, events, identities, ignored, labels, scores
 from geoeval.readers.grouping import Clusters
 from geoeval.readers.naming import known_only, name_units
-from geoeval.readers.places import inside_aoi, representative, run_crs, run_extent, to_system
+from geoeval.readers.places import inside_aoi, representative, run_crs, run_extent, system_text, to_system
 from geoeval.readers.raw import PIXEL, Table, is_pixel
 from geoeval.readers.sides import Side, clean, defects_by_unit, join, settle_dimension
 from geoeval.readers.sources import FilePair, expand, pair_files
@@ -114,6 +114,7 @@ def object_units(
         inputs=inputs,
         reference_only=reference_only,
         clustered=clusters,
+        crs=None if is_pixel(target) else system_text(target),
     )
 
 

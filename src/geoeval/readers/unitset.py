@@ -17,6 +17,7 @@ class UnitSet(Generic[P]):
 
     ``notes`` are printed to the user (``"score column": "'p' (guessed)"``); ``inputs`` are the paths to
     hash.
+    ``crs`` is the system of the payloads' coordinates as text, None for image coordinates.
     ``reference_only`` names stratum fields that predictions do not have: precision is undefined in such strata.
     """
 
@@ -26,3 +27,4 @@ class UnitSet(Generic[P]):
     inputs: tuple[str, ...] = ()
     reference_only: frozenset[str] = frozenset()
     clustered: bool = True
+    crs: str | None = None

@@ -1,7 +1,7 @@
 """Small figures as SVG text: intervals on a common scale, an interval against its limit, shapes that failed.
 
 Every number is rounded before it is written, so that the same data give the same bytes. Colours come from classes of
-the page; every figure stands beside its numbers in text, so it is hidden from screen readers where it only repeats them.
+the page; every figure stands beside its numbers in text, and is hidden from screen readers where it repeats them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def scale_of(values: Iterable[float | None], *, share: bool = False) -> Scale:
         low, high = max(low, 0.0), min(high, 1.0)
     if not low < high:
         low, high = low - 0.05, high + 0.05
-    step = _step((high - low) / 4)
+    step = _step((high - low) / 5)
     ticks = tuple(round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1))
     return Scale(low, high, ticks)
 
@@ -226,9 +226,11 @@ def drawing(view: View, layers: Iterable[tuple[str, Iterable[Any]]], unit: str, 
 def _paths(view: View, layers: Iterable[tuple[str, Iterable[Any]]]) -> Iterator[tuple[str, str]]:
     for kind, shapes in layers:
         for shape in shapes:
-            path = "".join(_path(view, part) for part in _parts(_simpler(shape, view)))
-            if path:
-                yield kind, path
+            parts = [part for part in _parts(_simpler(shape, view)) if not part.is_empty]
+            areas = "".join(_path(view, part) for part in parts if part.geom_type == "Polygon")
+            lines = "".join(_path(view, part) for part in parts if part.geom_type != "Polygon")
+            # A line must not be filled as if it were closed.
+            yield from ((name, path) for name, path in ((kind, areas), (f"{kind} line", lines)) if path)
 
 
 def _simpler(shape: Any, view: View) -> Any:
@@ -256,8 +258,6 @@ def _parts(shape: Any) -> Iterator[Any]:
 
 
 def _path(view: View, part: Any) -> str:
-    if part.is_empty:
-        return ""
     if part.geom_type == "Point":
         x, y = view.at(part.x, part.y)
         return f"M{px(x - 4)} {px(y)}h8M{px(x)} {px(y - 4)}v8"

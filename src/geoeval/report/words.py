@@ -37,12 +37,20 @@ REASONS = {
     "internal_error": "an internal error",
 }
 
+#: Marks beside a value in words.
+MARKS = {
+    "few_clusters": "few clusters",
+    "deff_floor": "design effect held at 1 or more",
+    "clipped": "clipped to its range",
+    "sketch": "from a compressed distribution",
+}
+
 _THIN = "\N{NARROW NO-BREAK SPACE}"
 _MINUS = "−"
 
 
-def figure(value: float | None) -> str:
-    """Four significant digits with a true minus sign.
+def figure(value: float | None, digits: int = 4) -> str:
+    """A few significant digits with a true minus sign.
 
     Examples
     --------
@@ -51,7 +59,7 @@ def figure(value: float | None) -> str:
     """
     if value is None:
         return ""
-    text = f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", _THIN)
+    text = f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", _THIN)
     return text.replace("-", _MINUS)
 
 
@@ -103,7 +111,7 @@ def remarks(given: Estimate) -> str:
     parts = []
     if given.interval is not None and given.interval.design_effect is not None:
         parts.append(f"design effect {figure(given.interval.design_effect)}")
-    parts.extend(mark.replace("_", " ") for mark in given.marks)
+    parts.extend(MARKS.get(mark, mark) for mark in given.marks)
     if given.reason:
         parts.append(REASONS.get(given.reason, given.reason))
     return ", ".join(parts)
@@ -127,7 +135,8 @@ def limit(given: Verdict) -> str:
 def why(given: Verdict) -> str:
     """Why a verdict is not a pass, and what sample could decide it."""
     text = REASONS.get(given.reason, given.reason) if given.reason else ""
-    if given.smallest_n is not None and given.status == "not_evaluable":
+    too_small = given.smallest_n is not None and (given.support is None or given.support < given.smallest_n)
+    if given.smallest_n is not None and too_small and given.status == "not_evaluable":
         text += f"{'; ' if text else ''}fewer than {whole(given.smallest_n)} observations can never pass"
     if given.waived_by:
         text += f"{'; ' if text else ''}waived by {given.waived_by}"

@@ -7,7 +7,6 @@ import warnings
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
 
 import numpy as np
 
@@ -18,8 +17,18 @@ from geoeval.model import ObjectArray
 #: Most values (pixels times bands) that an image may claim to hold.
 MAX_VALUES = 2**28
 
-#: Formats that hold their own bytes; formats that refer to other files (VRT, for example) could lead out of the root.
-DRIVERS = ("GTiff", "PNG", "JPEG", "JP2OpenJPEG", "WEBP")
+#: Formats that hold their own bytes, by how they begin. Formats that refer to other files (VRT, for example) could lead
+#: out of the root and are not read.
+_BEGINNINGS: tuple[tuple[bytes, str], ...] = (
+    (b"II*\0", "GTiff"),
+    (b"MM\0*", "GTiff"),
+    (b"II+\0", "GTiff"),
+    (b"MM\0+", "GTiff"),
+    (b"\x89PNG\r\n", "PNG"),
+    (b"\xff\xd8\xff", "JPEG"),
+    (b"\0\0\0\x0cjP  ", "JP2OpenJPEG"),
+    (b"RIFF", "WEBP"),
+)
 
 LABEL_ENDINGS = frozenset({".geojson", ".json", ".gpkg", ".fgb", ".parquet"})
 
@@ -95,7 +104,7 @@ def image_frame(path: Path, where: str, max_values: int = MAX_VALUES) -> Frame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotGeoreferencedWarning)
-            with rasterio.open(path, driver=list(DRIVERS)) as image:
+            with rasterio.open(path, driver=_driver(path, where)) as image:
                 frame = Frame(
                     width=int(image.width),
                     height=int(image.height),
@@ -104,7 +113,7 @@ def image_frame(path: Path, where: str, max_values: int = MAX_VALUES) -> Frame:
                     crs=image.crs.to_string() if image.crs else "",
                 )
     except (RasterioError, ValueError) as error:
-        raise InputError(f"{where}: {path.name!r} cannot be read as an image ({', '.join(DRIVERS)}): {error}") from error
+        raise InputError(f"{where}: {path.name!r} cannot be read as an image: {error}") from error
     values = frame.width * frame.height * frame.bands
     if values > max_values:
         raise InputError(
@@ -122,7 +131,7 @@ def label_set(path: Path, where: str) -> LabelSet | None:
     InputError
         A vector file that cannot be read.
     """
-    if path.suffix.lower() not in LABEL_ENDINGS:
+    if not is_vector(path.name):
         return None
     from geoeval.geometry.crs import describe
     from geoeval.options import Source
@@ -136,6 +145,28 @@ def label_set(path: Path, where: str) -> LabelSet | None:
         return None
     shapes = np.asarray(table.geometry, dtype=np.object_)
     return LabelSet(shapes[[shape is not None for shape in shapes]], describe(table.crs) if table.crs else "")
+
+
+def _driver(path: Path, where: str) -> str:
+    with path.open("rb") as stream:
+        head = stream.read(8)
+    for beginning, driver in _BEGINNINGS:
+        if head.startswith(beginning):
+            return driver
+    raise InputError(
+        f"{where}: {path.name!r} is no GeoTIFF, PNG, JPEG, JPEG 2000 or WebP; it begins with {head!r}. Convert it"
+    )
+
+
+def is_vector(path: str) -> bool:
+    """True for a label file that holds geometries.
+
+    Examples
+    --------
+    >>> is_vector("labels/a.geojson"), is_vector("labels/a.tif")
+    (True, False)
+    """
+    return PurePosixPath(path).suffix.lower() in LABEL_ENDINGS
 
 
 def in_pixels(labels: LabelSet, frame: Frame) -> ObjectArray | None:
@@ -155,8 +186,8 @@ def in_pixels(labels: LabelSet, frame: Frame) -> ObjectArray | None:
     shapes, here, there = labels.geometry, parse_crs(labels.crs), parse_crs(frame.crs)
     if not same_crs(here, there):
         shapes = transform(shapes, here, there)
-    inverse: Any = ~Affine(*frame.transform)
-    placed = shapely.transform(shapes, lambda at: np.column_stack(inverse * (at[:, 0], at[:, 1])))
+    a, b, c, d, e, f = tuple(~Affine(*frame.transform))[:6]
+    placed = shapely.transform(shapes, lambda at: at @ np.array([[a, d], [b, e]]) + np.array([c, f]))
     return np.asarray(placed, dtype=np.object_)
 
 

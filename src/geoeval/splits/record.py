@@ -155,11 +155,11 @@ def known(value: object) -> bool:
 
 
 def tidy(value: str) -> str:
-    """An identifier without surrounding space, composed (NFC), so that look-alikes that differ in bytes link.
+    r"""An identifier without surrounding space, composed (NFC), so that look-alikes that differ in bytes link.
 
     Examples
     --------
-    >>> tidy(" Zu\\u0308rich ") == "Z\\u00fcrich"
+    >>> tidy(" Zu\u0308rich ") == "Z\u00fcrich"
     True
     """
     return unicodedata.normalize("NFC", value.strip())
@@ -247,7 +247,7 @@ def checked(sample: Sample, where: str) -> Sample:
         neat_values = tuple(sorted({tidy(one) for one in values}))
         if neat_values != values:
             changes[at] = neat_values
-    if sample.split in ALIASES:
+    if sample.split is not None and sample.split in ALIASES:
         changes["split"] = ALIASES[sample.split]
     return dataclasses.replace(sample, **changes) if changes else sample
 

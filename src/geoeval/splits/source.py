@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -22,21 +22,13 @@ from geoeval.splits.assets import (
     asset_path,
     image_frame,
     in_pixels,
+    is_vector,
     label_set,
     recipe_id,
 )
-from geoeval.splits.record import (
-    IDENTITIES,
-    MEMBERS,
-    Sample,
-    missing_fields,
-    record_hash,
-    sample_from_json,
-    sample_from_mapping,
-)
+from geoeval.splits.record import MEMBERS, Sample, missing_fields, record_hash
+from geoeval.splits.rows import OnInvalid, records
 from geoeval.splits.table import Invalid, SampleTable, table_of
-
-OnInvalid = Literal["refuse", "list"]
 
 _SHOWN = 5
 
@@ -109,7 +101,7 @@ def read_source(
     path = Path(path)
     home = path.parent if root is None else Path(root)
     invalid: list[Invalid] = []
-    samples = list(_records(path, on_invalid, invalid))
+    samples = list(records(path, on_invalid, invalid))
     return source_of(
         samples,
         root=home,
@@ -152,11 +144,7 @@ def source_of(
     def settle(sample: Sample) -> Settled | Invalid:
         try:
             done = settled(sample, root, f"{name}, record {sample.sample_id!r}", max_values)
-            if missing := missing_fields(done.sample, required):
-                raise InputError(
-                    f"{name}, record {sample.sample_id!r}: required and unknown: {', '.join(missing)}; "
-                    "fill them in, a value such as 'unknown' does not count"
-                )
+            _require(done, required, f"{name}, record {sample.sample_id!r}")
         except InputError as error:
             if on_invalid == "refuse":
                 raise
@@ -174,7 +162,9 @@ def source_hash(table: SampleTable) -> str:
     n = table.n
     records = table.texts["record_sha256"].to_pylist() if n and "record_sha256" in table.texts else [None] * n
     splits = table.texts["split"].to_pylist() if "split" in table.texts else [None] * n
-    return digest(canonical_bytes(sorted([record or "", split or ""] for record, split in zip(records, splits, strict=True))))
+    return digest(
+        canonical_bytes(sorted([record or "", split or ""] for record, split in zip(records, splits, strict=True)))
+    )
 
 
 def settled(sample: Sample, root: Path, where: str, max_values: int = MAX_VALUES) -> Settled:
@@ -200,10 +190,11 @@ def settled(sample: Sample, root: Path, where: str, max_values: int = MAX_VALUES
     codes, flat = None, False
     if image in paths:
         codes, flat = _perceptual(paths[image], f"{where}: {image}")
-        found["perceptual_hash"] = None if codes is None else f"{int(codes[0]):016x}"
-        if sample.perceptual_recipe is not None and sample.perceptual_recipe != recipe_id():
-            sample = dataclasses.replace(sample, perceptual_hash=None)
-        found["perceptual_recipe"] = None if codes is None else recipe_id()
+        if codes is None or sample.perceptual_recipe not in (None, recipe_id()):
+            # A hash of a flat image, or of another recipe, says nothing here: it is recomputed, never compared.
+            sample = dataclasses.replace(sample, perceptual_hash=None, perceptual_recipe=None)
+        if codes is not None:
+            found |= {"perceptual_hash": f"{int(codes[0]):016x}", "perceptual_recipe": recipe_id()}
     labels = label_set(paths["label"], f"{where}: label") if "label" in paths else None
     if labels is not None:
         from geoeval.splits.labelsets import geometry_hash
@@ -219,6 +210,24 @@ def settled(sample: Sample, root: Path, where: str, max_values: int = MAX_VALUES
         )
     whole = dataclasses.replace(whole, record_sha256=computed)
     return _with_labels(whole, codes, flat, labels, frames.get(image))
+
+
+def _require(done: Settled, required: Sequence[str], where: str) -> None:
+    """Refuse a sample that says nothing in a required field, unless there is nothing that it could say."""
+    from geoeval.splits.links import empty_label_hash
+
+    sample = done.sample
+    spared = {"perceptual_hash"} if done.flat else set()
+    if sample.label_geometry_hash is None and sample.label is not None and not is_vector(sample.label):
+        spared.add("label_geometry_hash")
+    if sample.label_geometry_hash == empty_label_hash():
+        spared |= set(MEMBERS)
+    missing = [name for name in missing_fields(sample, required) if name not in spared]
+    if missing:
+        raise InputError(
+            f"{where}: required and unknown: {', '.join(missing)}; fill them in, a value such as 'unknown' does not "
+            "count"
+        )
 
 
 def _with_labels(sample: Sample, codes: Any, flat: bool, labels: LabelSet | None, frame: Frame | None) -> Settled:
@@ -300,122 +309,4 @@ def _objects(values: Sequence[Any]) -> ObjectArray | None:
         return None
     out = np.empty(len(values), dtype=np.object_)
     out[:] = values
-    return out
-
-
-def _records(path: Path, on_invalid: OnInvalid, invalid: list[Invalid]) -> Iterator[Sample]:
-    """Validated records of a file, one at a time; what cannot be used is refused or listed."""
-    ending = path.suffix.lower()
-    if not path.is_file():
-        raise InputError(f"{path.name}: expected a source of samples (.jsonl or .parquet), found no such file")
-    if ending in (".jsonl", ".ndjson"):
-        rows: Iterator[tuple[str, Callable[[], Sample]]] = _json_rows(path)
-    elif ending in (".parquet", ".geoparquet"):
-        rows = _parquet_rows(path)
-    else:
-        raise InputError(f"{path.name}: a source is JSON Lines (.jsonl) or GeoParquet (.parquet), got {ending!r}")
-    for where, read in rows:
-        try:
-            yield read()
-        except InputError as error:
-            if on_invalid == "refuse":
-                raise
-            invalid.append(Invalid(where, str(error)))
-
-
-def _json_rows(path: Path) -> Iterator[tuple[str, Callable[[], Sample]]]:
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            text = line.strip().removeprefix(b"\xef\xbb\xbf")
-            if text:
-                where = f"{path.name}, line {number}"
-                yield where, lambda text=text, where=where: sample_from_json(text, where)
-
-
-def _parquet_rows(path: Path) -> Iterator[tuple[str, Callable[[], Sample]]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{path.name}: cannot be read as Parquet ({error})") from error
-    shape, crs = _geo_column(file.schema_arrow.metadata or {})
-    number = 0
-    with file:
-        for batch in file.iter_batches(batch_size=20_000):
-            bounds = None
-            if shape is not None and shape in batch.schema.names:
-                import shapely
-
-                bounds = shapely.bounds(shapely.from_wkb(batch.column(shape).to_pylist()))
-                batch = batch.drop_columns([shape])
-            for at, row in enumerate(batch.to_pylist()):
-                number += 1
-                where = f"{path.name}, row {number}"
-                box = None if bounds is None else bounds[at].tolist()
-                yield where, lambda row=row, box=box, where=where: sample_from_mapping(_plain_row(row, box, crs), where)
-
-
-def _geo_column(metadata: Mapping[bytes, bytes]) -> tuple[str | None, str]:
-    """The geometry column of a GeoParquet file and its system; without one, no column."""
-    if b"geo" not in metadata:
-        return None, ""
-    import json
-
-    import pyproj
-
-    from geoeval.geometry.crs import describe
-
-    geo = json.loads(metadata[b"geo"])
-    column = geo["primary_column"]
-    crs = geo["columns"][column].get("crs", "OGC:CRS84")
-    return str(column), "" if crs is None else describe(pyproj.CRS.from_user_input(crs))
-
-
-def _plain_row(row: Mapping[str, Any], box: Sequence[float] | None, crs: str) -> dict[str, Any]:
-    """A row of a table as a record: blanks left out, ``strata.x`` columns gathered, bounds from the geometry."""
-    out: dict[str, Any] = {}
-    strata: dict[str, Any] = {}
-    for name, value in row.items():
-        if value is None:
-            continue
-        if name.startswith("strata."):
-            strata[name.removeprefix("strata.")] = value
-        elif name == "strata":
-            strata.update(value)
-        elif name == "bbox" and isinstance(value, Mapping):
-            out[name] = [value[side] for side in ("xmin", "ymin", "xmax", "ymax")]
-        else:
-            out[name] = value
-    if box is not None and "bbox" not in out and not np.isnan(box).any():
-        out["bbox"] = list(box)
-        out.setdefault("crs", crs)
-    elif "bbox" in out and crs:
-        out.setdefault("crs", crs)
-    if strata:
-        out["strata"] = {name: value for name, value in strata.items() if value is not None}
-    return out
-
-
-def unknown_values(table: SampleTable, fields: Sequence[str] = (*IDENTITIES, *MEMBERS)) -> dict[str, int]:
-    """How many samples say nothing in a field; fields that all samples fill are left out.
-
-    Examples
-    --------
-    >>> unknown_values(SampleTable.of(2, sample_id=["a", "b"], group_id=["g", ""]), ["sample_id", "group_id"])
-    {'group_id': 1}
-    """
-    out: dict[str, int] = {}
-    for name in fields:
-        if name in MEMBERS:
-            from geoeval.splits.links import member_pairs
-
-            rows, _, _ = member_pairs(table, (name,))
-            blank = table.n - len(np.unique(rows))
-        else:
-            column = table.texts.get(name)
-            blank = table.n if column is None else int(column.null_count)
-        if blank:
-            out[name] = blank
     return out

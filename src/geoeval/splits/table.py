@@ -21,7 +21,6 @@ from geoeval.splits.record import (
     MEMBERS,
     QUARANTINE,
     REVEALING,
-    ROLES,
     Sample,
     known,
     tidy,
@@ -105,15 +104,18 @@ class SampleTable:
         column = self.texts.get(name)
         return coded(column)[0] if column is not None else np.full(self.n, -1, dtype=np.int64)
 
-    def roles(self) -> IntArray:
-        """(n,) position of the split in ``(*ROLES, "quarantine")``; -1 where there is none."""
-        names = (*ROLES, QUARANTINE)
+    def splits(self) -> tuple[IntArray, tuple[str, ...]]:
+        """(n,) position of the split among the splits of this table, -1 where there is none; and their names, sorted.
+
+        A sample in quarantine is in no split.
+        """
         column = self.texts.get("split")
         if column is None:
-            return np.full(self.n, -1, dtype=np.int64)
+            return np.full(self.n, -1, dtype=np.int64), ()
         codes, words = coded(column)
-        place = np.array([names.index(word) for word in words] + [-1], dtype=np.int64)
-        return place[codes]
+        names = tuple(sorted(set(words) - {QUARANTINE}))
+        place = np.array([names.index(word) if word in names else -1 for word in words] + [-1], dtype=np.int64)
+        return place[codes], names
 
     def has_box(self) -> Mask:
         """(n,) True where there is a box with a place on Earth."""
@@ -174,7 +176,7 @@ class SampleTable:
         Raises
         ------
         InputError
-            An unknown column, an unknown role, or bounds that are no box.
+            An unknown column, or bounds that are no box.
 
         Examples
         --------
@@ -240,10 +242,8 @@ def _tidied(name: str, values: Any, n: int) -> Any:
     codes, words = coded(column)
     neat: list[str | None] = [tidy(word) if known(word) else None for word in words]
     if name == "split":
+        # Other people's splits may be folds of any name; a builder's own are checked where its records are read.
         neat = [None if word is None else ALIASES.get(word, word) for word in neat]
-        for word in neat:
-            if word is not None and word not in ROLES and word != QUARANTINE:
-                raise InputError(f"split {word!r} is no role; {nearest_spelling(word, ROLES)}")
     if neat == words:
         return column
     at = pa.array(np.where(codes < 0, len(neat), codes))
@@ -371,7 +371,7 @@ def table_of(samples: Sequence[Sample], **more: Any) -> SampleTable:
     [['b1']]
     """
     n = len(samples)
-    fields = {name: [getattr(one, name) for one in samples] for name in (*TEXTS, *MEMBERS)}
+    fields: dict[str, Any] = {name: [getattr(one, name) for one in samples] for name in (*TEXTS, *MEMBERS)}
     for name in MEMBERS:
         fields[name] = [list(value) for value in fields[name]]
     strata = sorted({name for one in samples for name in one.strata})

@@ -39,6 +39,9 @@ SCALES = (1e12, 1e18, 1e15, 1e12)
 _LIFTS = (1, 10**6, 10**21, 10**36)
 _SPLIT = 40
 
+#: Errors whose standard deviation is below so many quanta are all equal: rounding of their squares alone gives as much.
+_EQUAL = 20_000
+
 
 def shift_of(offset: float) -> int:
     """The recentring offset nearest to ``offset``, in 1/4096 of the unit.
@@ -165,7 +168,9 @@ def _figures(n: int, a1: int, s1: int, s2: int, s3: int, s4: int) -> tuple[float
     bias, mae = s1 / (n * PER_UNIT), a1 / (n * PER_UNIT)
     # The square of each error was rounded once, so errors that are all equal may sum a hair too low.
     rmse = max(math.sqrt(s2 / (n * PER_UNIT**2)) if s2 > 0 else 0.0, abs(bias), mae)
-    spread = max(n * s2 - s1**2, 0)
+    spread = n * s2 - s1**2
+    if spread <= (n * _EQUAL) ** 2:
+        spread = 0
     std = math.sqrt(spread / (n * (n - 1) * PER_UNIT**2)) if n > 1 else nan
     if spread == 0:
         return bias, mae, rmse, std, nan, nan

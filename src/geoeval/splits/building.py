@@ -1,0 +1,311 @@
+"""From a source to manifests: components, assignment, gates, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geoeval.errors import BundleError, ConfigError, LeakageError
+from geoeval.evidence.canonical import canonical_bytes
+from geoeval.splits.assign import Assignment, Balance, assign, balance_of, strata_cells, wanted_samples
+from geoeval.splits.components import Components, components
+from geoeval.splits.leakage import GateResult, check
+from geoeval.splits.manifest import FIXTURE_KEY, Manifest, Mode, manifest_of
+from geoeval.splits.production import Production, read_production
+from geoeval.splits.quarantine import Quarantine, quarantined
+from geoeval.splits.record import QUARANTINE
+from geoeval.splits.settings import SplitSettings
+from geoeval.splits.source import SplitSource, read_source
+from geoeval.splits.table import SampleTable
+
+REPORT_SCHEMA = "geoeval/split-report/1"
+REPORT = "split.json"
+
+
+class SplitRefused(LeakageError):
+    """A split that does not hold; ``gates`` says where."""
+
+    def __init__(self, message: str, gates: tuple[GateResult, ...]) -> None:
+        super().__init__(message)
+        self.gates = gates
+
+
+@dataclass(frozen=True, slots=True)
+class Giant:
+    """A component that is larger than the largest share, and the relation that made it."""
+
+    samples: int
+    share: float
+    relation: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BuildResult:
+    """What was built, before anything is written.
+
+    Parameters
+    ----------
+    table
+        All samples with their splits; ``"quarantine"`` for those that were set aside.
+    balance
+        Wanted and got by split and stratum, after any quarantine.
+    manifests
+        ``development``, ``protected`` and, where samples were set aside, ``quarantine``.
+    report
+        The content of ``split.json``: hashes, components, balance, quarantine, gates; no sample is named in it.
+    """
+
+    table: SampleTable
+    source_sha256: str
+    settings: SplitSettings
+    components: Components
+    assignment: Assignment
+    balance: tuple[Balance, ...]
+    quarantine: Quarantine | None
+    giant: Giant | None
+    gates: tuple[GateResult, ...]
+    manifests: Mapping[str, Manifest]
+    report: Mapping[str, Any]
+
+
+def build(
+    source: Path | SplitSource,
+    settings: SplitSettings | None = None,
+    *,
+    open_fixture: bool = False,
+    production: Production | None = None,
+    key: bytes | None = None,
+    workers: int = 1,
+) -> BuildResult:
+    """Build a split and hold it to its gates.
+
+    Parameters
+    ----------
+    source
+        A file, or a source that was read; production mode reads the file itself.
+    open_fixture
+        True builds a synthetic fixture. Only code can say so; nothing in a source does.
+    production
+        Asset manifest and root of production mode. Without it and without ``open_fixture``, hashes are still
+        recomputed where files are named, and the manifests are not allowed for production accuracy.
+    key
+        Seals the hashes of challenge samples; the fixture has a public one.
+    workers
+        Threads that hash and decode; the result does not depend on it.
+
+    Raises
+    ------
+    SplitRefused
+        A gate failed; in production, or could not be decided. Its message names the pairs.
+    InputError
+        A record does not hold.
+    ConfigError
+        Two modes at once, or no key for challenge.
+    """
+    held = settings if settings is not None else SplitSettings()
+    if open_fixture and production is not None:
+        raise ConfigError("open_fixture and production exclude each other: a synthetic fixture proves no product")
+    mode: Mode = "fixture" if open_fixture else "production" if production is not None else "declared"
+    read = _read(source, held, production, workers)
+    table = read.table
+    found = components(table, held)
+    assignment = assign(table, found, held, read.sha256)
+    kept = quarantined(table, assignment.split, held.buffer_m) if held.buffer_mode == "quarantine" else None
+    split = assignment.split if kept is None else kept.split
+    whole = table.with_splits(split)
+    gates = check(whole, held)
+    _refuse(gates, mode)
+    cell, cells = strata_cells(table, held.strata)
+    balance = balance_of(split, cell, cells, wanted_samples(table, cell, len(cells), held)[0], held.roles)
+    seal = FIXTURE_KEY if open_fixture and key is None else key
+    manifests = _manifests(whole, read.sha256, held, mode, gates, seal)
+    giant = _giant(found, table.n, held)
+    return BuildResult(
+        table=whole,
+        source_sha256=read.sha256,
+        settings=held,
+        components=found,
+        assignment=assignment,
+        balance=balance,
+        quarantine=kept,
+        giant=giant,
+        gates=gates,
+        manifests=manifests,
+        report=_report(whole, read.sha256, mode, found, balance, kept, giant, gates, manifests),
+    )
+
+
+def _read(
+    source: Path | SplitSource, settings: SplitSettings, production: Production | None, workers: int
+) -> SplitSource:
+    if production is None:
+        return (
+            source
+            if isinstance(source, SplitSource)
+            else read_source(source, workers=workers, required=settings.required)
+        )
+    if isinstance(source, SplitSource):
+        raise ConfigError("production mode reads its source itself: give the path of the source")
+    return read_production(source, production, workers=workers)
+
+
+def _refuse(gates: Sequence[GateResult], mode: Mode) -> None:
+    bad = [gate for gate in gates if gate.status == "fail" or (mode == "production" and gate.status != "pass")]
+    if not bad:
+        return
+    lines = []
+    for gate in bad:
+        lines.append(f"gate {gate.id}: {gate.status} ({gate.reason}), {gate.count} found {dict(gate.counts)}")
+        lines += [f"  {one}" for one in described(gate, 10)]
+    raise SplitRefused("the split does not hold:\n" + "\n".join(lines), tuple(gates))
+
+
+def described(gate: GateResult, most: int) -> list[str]:
+    """The first witnesses of a gate, a line each; for the last gate, its notes."""
+    lines = []
+    for one in gate.witnesses[:most]:
+        evidence = ", ".join(f"{name} {value}" for name, value in one.evidence.items())
+        lines.append(
+            f"{one.first!r} ({one.first_split}) and {one.second!r} ({one.second_split}): {one.relation}, {evidence}"
+        )
+    if gate.id == "complete":
+        lines += [f"{name}: {says}" for name, says in list(gate.notes.items())[:most]]
+    return lines
+
+
+def _giant(found: Components, n: int, settings: SplitSettings) -> Giant | None:
+    if n < 2 or found.largest < 2 or found.largest <= max(settings.shares.values()) * n:
+        return None
+    return Giant(found.largest, round(found.largest / n, 6), found.maker)
+
+
+def _manifests(
+    table: SampleTable,
+    source_sha256: str,
+    settings: SplitSettings,
+    mode: Mode,
+    gates: Sequence[GateResult],
+    key: bytes | None,
+) -> dict[str, Manifest]:
+    said = {gate.id: {"status": gate.status, "reason": gate.reason, "count": gate.count} for gate in gates}
+    names = ["development", "protected"]
+    if QUARANTINE in table.texts["split"].to_pylist():
+        names.append(QUARANTINE)
+    return {
+        name: manifest_of(name, table, mode=mode, source_sha256=source_sha256, settings=settings, gates=said, key=key)
+        for name in names
+    }
+
+
+def _report(
+    table: SampleTable,
+    source_sha256: str,
+    mode: Mode,
+    found: Components,
+    balance: Sequence[Balance],
+    kept: Quarantine | None,
+    giant: Giant | None,
+    gates: Sequence[GateResult],
+    manifests: Mapping[str, Manifest],
+) -> dict[str, Any]:
+    rows = [
+        {"split": one.split, "stratum": dict(one.stratum), "wanted": one.wanted, "got": one.got, "off": one.off}
+        for one in balance
+    ]
+    size, times = np.unique(found.sizes, return_counts=True)
+    return {
+        "schema": REPORT_SCHEMA,
+        "mode": mode,
+        "production_accuracy_use_allowed": mode == "production",
+        "source_sha256": source_sha256,
+        "manifests": {name: one.sha256 for name, one in manifests.items()},
+        "samples": table.n,
+        "components": {
+            "count": len(found.sizes),
+            "largest": found.largest,
+            "sizes": [[int(a), int(b)] for a, b in zip(size, times, strict=True)],
+            "relations": [
+                {
+                    "relation": one.relation,
+                    "links": one.links,
+                    "largest_alone": one.alone,
+                    "largest_without": one.without,
+                }
+                for one in found.relations
+            ],
+            "giant": None
+            if giant is None
+            else {"samples": giant.samples, "share": giant.share, "relation": giant.relation},
+        },
+        "balance": rows,
+        "quarantine": None
+        if kept is None
+        else {"samples": kept.size, "share": round(kept.size / max(table.n, 1), 6), "cost": dict(kept.cost)},
+        "gates": [
+            {
+                "id": gate.id,
+                "status": gate.status,
+                "reason": gate.reason,
+                "count": gate.count,
+                "counts": dict(gate.counts),
+                "unknown": dict(gate.unknown),
+            }
+            for gate in gates
+        ],
+    }
+
+
+def write_manifests(result: BuildResult, out: Path) -> dict[str, Path]:
+    """Write the manifests and the report into a new folder, all of them or none.
+
+    Parameters
+    ----------
+    out
+        The folder. One that holds exactly these bytes already is success.
+
+    Returns
+    -------
+    dict of str to Path
+        ``development``, ``protected``, perhaps ``quarantine``, and ``report``.
+
+    Raises
+    ------
+    BundleError
+        The folder holds something else, or cannot be written; nothing is left behind.
+    """
+    files = {f"{name}.json": one.data() for name, one in result.manifests.items()}
+    files[REPORT] = canonical_bytes(result.report) + b"\n"
+    target = Path(out)
+    if target.exists():
+        there = {path.name: path.read_bytes() for path in target.iterdir() if path.is_file()} if target.is_dir() else {}
+        if not target.is_dir() or there != files or len(list(target.iterdir())) != len(files):
+            raise BundleError(f"{target.name}: exists already and holds something else; choose another folder")
+    else:
+        _write(target, files)
+    paths = {name: target / f"{name}.json" for name in result.manifests}
+    return {**paths, "report": target / REPORT}
+
+
+def _write(target: Path, files: Mapping[str, bytes]) -> None:
+    partial = target.parent / f".partial-{secrets.token_hex(8)}"
+    try:
+        partial.mkdir(parents=True)
+        for name, data in files.items():
+            with (partial / name).open("wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+        partial.rename(target)
+    except OSError as error:
+        raise BundleError(
+            f"{target.name}: the manifests could not be written ({error.strerror or error}); nothing was left behind"
+        ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

@@ -1,0 +1,302 @@
+"""Manifests: who is in which split, as canonical bytes that name their own hash.
+
+Two sets, hashed apart: development (train, val, calibration) and protected (background-test, test, challenge); a third
+lists what was quarantined. Only the hash of the protected manifest is meant to be published. Hashes of challenge
+samples would tell anybody who holds an image whether it is in the set, so they stand under HMAC with a key that the
+manifest does not contain.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from geoeval.errors import ConfigError, GeoevalError, InputError
+from geoeval.evidence.canonical import canonical_bytes, digest
+from geoeval.splits.record import DEVELOPMENT, MEMBERS, PROTECTED, QUARANTINE, REVEALING
+from geoeval.splits.settings import SplitSettings
+from geoeval.splits.table import TEXTS, SampleTable
+
+SCHEMA = "geoeval/split-manifest/1"
+SETS: Mapping[str, tuple[str, ...]] = {
+    "development": DEVELOPMENT,
+    "protected": PROTECTED,
+    QUARANTINE: (QUARANTINE,),
+}
+Mode = Literal["fixture", "declared", "production"]
+
+#: The key of the synthetic fixture. It is public, and seals nothing that needs sealing.
+FIXTURE_KEY = b"geoeval synthetic fixture: public, seals nothing"
+
+_HASH = "manifest_sha256"
+_KEYS = frozenset(
+    {
+        "schema",
+        "set",
+        "mode",
+        "production_accuracy_use_allowed",
+        "source_sha256",
+        "settings",
+        "perceptual",
+        "gates",
+        "seal",
+        "splits",
+        "unknown",
+        "flat",
+        "samples",
+        _HASH,
+    }
+)
+_SEAL = "hmac-sha256:"
+_PAD = "hmac-pad:"
+_LEAST_KEY = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest and its hash.
+
+    Parameters
+    ----------
+    content
+        Everything but the hash itself.
+    sha256
+        SHA-256 of the canonical bytes of ``content``.
+    """
+
+    content: Mapping[str, Any]
+    sha256: str
+
+    @property
+    def samples(self) -> Sequence[Mapping[str, Any]]:
+        """The sample entries, sorted by id."""
+        entries: Sequence[Mapping[str, Any]] = self.content["samples"]
+        return entries
+
+    @property
+    def mode(self) -> str:
+        """``fixture``, ``declared`` or ``production``."""
+        return str(self.content["mode"])
+
+    def data(self) -> bytes:
+        """The bytes of the file."""
+        return canonical_bytes({**self.content, _HASH: self.sha256}) + b"\n"
+
+
+def manifest_of(
+    set_name: str,
+    table: SampleTable,
+    *,
+    mode: Mode,
+    source_sha256: str,
+    settings: SplitSettings,
+    gates: Mapping[str, Any],
+    key: bytes | None = None,
+) -> Manifest:
+    """The manifest of the samples of one set.
+
+    Parameters
+    ----------
+    table
+        All samples with their splits; those of other sets are left out.
+    key
+        Seals the hashes of challenge samples; needed where there are any.
+
+    Raises
+    ------
+    ConfigError
+        There are challenge samples and no key of at least 16 bytes.
+    """
+    from geoeval.splits import phash
+    from geoeval.splits.assets import recipe_id
+
+    roles = SETS[set_name]
+    column = table.texts["split"].to_pylist()
+    rows = [row for row, split in enumerate(column) if split in roles]
+    sealed = any(column[row] == "challenge" for row in rows)
+    if sealed and (key is None or len(key) < _LEAST_KEY):
+        raise ConfigError(
+            f"challenge samples need a key of at least {_LEAST_KEY} bytes to seal their hashes; keep it outside the "
+            "repository and give it as `key`"
+        )
+    entries = [entry_of(table, row) for row in rows]
+    if sealed and key is not None:
+        entries = [sealed_entry(entry, key) if entry["split"] == "challenge" else entry for entry in entries]
+    names = {entry["sample_id"] for entry in entries}
+    content = {
+        "schema": SCHEMA,
+        "set": set_name,
+        "mode": mode,
+        "production_accuracy_use_allowed": mode == "production",
+        "source_sha256": source_sha256,
+        "settings": settings.described(),
+        "perceptual": {"recipe": phash.RECIPE, "recipe_id": recipe_id(), "radius": settings.radius},
+        "gates": gates,
+        "seal": {"split": "challenge", "algorithm": "HMAC-SHA-256", "fields": sorted(_SEALED)} if sealed else None,
+        "splits": {role: sum(entry["split"] == role for entry in entries) for role in roles},
+        "unknown": _unknown(entries, settings),
+        "flat": sorted(name for name in table.flat if name in names),
+        "samples": entries,
+    }
+    data = canonical_bytes(content)
+    return Manifest(json.loads(data), digest(data))
+
+
+def entry_of(table: SampleTable, row: int) -> dict[str, Any]:
+    """What a manifest says about one sample: every field that says something."""
+    entry: dict[str, Any] = {}
+    for name in TEXTS:
+        value = table.text(name, row)
+        if value is not None:
+            entry[name] = value
+    for name in MEMBERS:
+        if name in table.members:
+            entry[name] = sorted(table.members[name][row].as_py() or [])
+    if table.hashed[row]:
+        entry["perceptual_hash"] = f"{int(table.perceptual[row, 0]):016x}"
+    if not np.isnan(table.bounds[row]).any():
+        entry["bbox"] = table.bounds[row].tolist()
+    strata = {name: column[row].as_py() for name, column in table.strata.items()}
+    if any(value is not None for value in strata.values()):
+        entry["strata"] = {name: value for name, value in strata.items() if value is not None}
+    return entry
+
+
+def _unknown(entries: Sequence[Mapping[str, Any]], settings: SplitSettings) -> dict[str, list[str]]:
+    """Field to the ids of the samples that say nothing in it: these link nothing."""
+    out: dict[str, list[str]] = {}
+    for name in (*settings.identities, "bbox", "label_sha256", "perceptual_hash"):
+        blank = [entry["sample_id"] for entry in entries if not entry.get(name)]
+        if blank:
+            out[name] = blank
+    return out
+
+
+_SEALED = (*REVEALING, "perceptual_hash")
+
+
+def sealed_value(value: str, name: str, key: bytes) -> str:
+    """A hash under HMAC-SHA-256; raw and processed images share one domain, so that one finds the other.
+
+    Examples
+    --------
+    >>> a = sealed_value("ab", "raw_image_sha256", b"k" * 16)
+    >>> a == sealed_value("ab", "processed_image_sha256", b"k" * 16), a == sealed_value("ab", "label_sha256", b"k" * 16)
+    (True, False)
+    """
+    domain = "image_sha256" if name.endswith("image_sha256") else name
+    return _SEAL + hmac.digest(key, f"geoeval/seal/1|{domain}|{value}".encode(), "sha256").hex()
+
+
+def padded_hash(value: str, sample_id: str, key: bytes) -> str:
+    """A perceptual hash under a pad that only the key gives back; padding twice opens it.
+
+    A keyed digest of the hash could be compared for equality only, and near-duplicates of a challenge image would pass.
+
+    Examples
+    --------
+    >>> one = padded_hash("00000000000000ff", "a", b"k" * 16)
+    >>> padded_hash(one, "a", b"k" * 16)
+    '00000000000000ff'
+    """
+    pad = int.from_bytes(hmac.digest(key, f"geoeval/pad/1|{sample_id}".encode(), "sha256")[:8], "big")
+    opened = value.removeprefix(_PAD)
+    turned = f"{int(opened, 16) ^ pad:016x}"
+    return turned if value.startswith(_PAD) else _PAD + turned
+
+
+def sealed_entry(entry: Mapping[str, Any], key: bytes) -> dict[str, Any]:
+    """An entry whose hashes tell nothing without the key."""
+    out = dict(entry)
+    for name in REVEALING:
+        if name in out:
+            out[name] = sealed_value(out[name], name, key)
+    if "perceptual_hash" in out:
+        out["perceptual_hash"] = padded_hash(out["perceptual_hash"], out["sample_id"], key)
+    return out
+
+
+def is_sealed(value: object) -> bool:
+    """True for a value that only a key opens.
+
+    Examples
+    --------
+    >>> is_sealed("hmac-sha256:00"), is_sealed("00"), is_sealed(None)
+    (True, False, False)
+    """
+    return isinstance(value, str) and value.startswith((_SEAL, _PAD))
+
+
+def read_manifest(path: Path, *, sha256: str | None = None, open_fixture: bool = False) -> Manifest:
+    """A manifest whose bytes are those that were hashed.
+
+    Parameters
+    ----------
+    sha256
+        The hash that it must have; None takes the one that it names.
+    open_fixture
+        True opens a synthetic fixture. Nothing in a file can do that.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, was edited after hashing, is another one than demanded, or is a fixture.
+    """
+    name = Path(path).name
+    try:
+        data = Path(path).read_bytes()
+        content = json.loads(data)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name}: cannot be read as a split manifest ({error})") from error
+    if not isinstance(content, dict) or set(content) != _KEYS or content.get("schema") != SCHEMA:
+        found = sorted(set(content) ^ _KEYS) if isinstance(content, dict) else type(content).__name__
+        raise InputError(f"{name}: expected a split manifest {SCHEMA!r}; fields that differ: {found}")
+    claimed = content.pop(_HASH)
+    manifest = Manifest(content, _hashed(content, name))
+    if claimed != manifest.sha256 or manifest.data() != data:
+        raise InputError(
+            f"{name}: names the hash {str(claimed)[:80]}, its content has {manifest.sha256}; it was edited after "
+            "hashing. Build it again from its source"
+        )
+    return checked_manifest(manifest, name, sha256=sha256, open_fixture=open_fixture)
+
+
+def _hashed(content: Mapping[str, Any], name: str) -> str:
+    try:
+        return digest(canonical_bytes(content))
+    except GeoevalError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+def checked_manifest(
+    manifest: Manifest, name: str = "manifest", *, sha256: str | None = None, open_fixture: bool = False
+) -> Manifest:
+    """The manifest, once it is whole, the one that was demanded, and open to its caller.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_manifest`.
+    """
+    content = manifest.content
+    if digest(canonical_bytes(content)) != manifest.sha256:
+        raise InputError(f"{name}: was changed after hashing; its content no longer has the hash {manifest.sha256}")
+    if sha256 is not None and not hmac.compare_digest(sha256, manifest.sha256):
+        raise InputError(f"{name}: expected the manifest {sha256[:80]}, found {manifest.sha256}")
+    if content["mode"] not in ("fixture", "declared", "production") or content["set"] not in SETS:
+        raise InputError(f"{name}: unknown mode {content['mode']!r} or set {content['set']!r}")
+    if content["production_accuracy_use_allowed"] is not (content["mode"] == "production"):
+        raise InputError(f"{name}: a {content['mode']} manifest cannot carry this production_accuracy_use_allowed")
+    if content["mode"] == "fixture" and not open_fixture:
+        raise InputError(f"{name}: is a synthetic fixture; only code that says open_fixture=True may open it")
+    ids = [entry["sample_id"] for entry in content["samples"]]
+    strays = {entry["split"] for entry in content["samples"]} - set(SETS[content["set"]])
+    if ids != sorted(set(ids)) or strays:
+        raise InputError(f"{name}: ids must be unique and sorted, and splits of this set; strays: {sorted(strays)}")
+    return manifest
