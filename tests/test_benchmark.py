@@ -162,15 +162,16 @@ def test_a_tally_that_depends_on_order_is_a_problem(own, tmp_path, monkeypatch):
         return type(ledger).of(ledger.rows[:-1]), parts
 
     monkeypatch.setattr(module, "tally_all", forgetful)
-    found = benchmark(own(), tmp_path)
+    found = benchmark(own(synthetic=True), tmp_path)
     assert found.problems == ("points: two tallies of the same units differ",)
     assert found.exit_code(allow_product_blocked=True) == 2
 
 
-def test_expected_figures_bind_synthetic_runs(own, tmp_path):
+def test_expected_figures_that_are_bound_must_come_out(own, tmp_path):
     path = own(synthetic=True)
     first = benchmark(path, tmp_path)
     figures = expected_figures(first.cases)
+    path.write_text(path.read_text() + '\n[bind]\nexpected = "../fixtures/expected.json"\n')
     assert figures["points"]["recall"] == float(f"{first.cases['points'].result['recall'].value:.9g}")
     file = tmp_path / "fixtures" / "expected.json"
     file.write_text(json.dumps(figures))
@@ -178,9 +179,13 @@ def test_expected_figures_bind_synthetic_runs(own, tmp_path):
     figures["points"]["rmse"] += 0.001
     figures["points"]["f2"] = 0.5
     file.write_text(json.dumps(figures))
-    problems = benchmark(path, tmp_path).problems
+    found = benchmark(path, tmp_path)
+    problems = found.problems
     assert len(problems) == 2
+    assert found.exit_code(allow_product_blocked=True) == 2
     assert any("points: f2 is None, expected 0.5" in one for one in problems)
+    file.write_text(json.dumps({"lines": {"recall": 1.0}}))
+    assert benchmark(path, tmp_path).problems == ("lines: expected, but there is no such case",)
 
 
 def test_a_refused_source_writes_nothing(own, tmp_path):

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from geoeval import gates as gating
+from geoeval.errors import ConfigError
 from geoeval.estimation import Plan, estimate, exact_lower_bound, extras_of, in_order, per_class, stratify
 from geoeval.ledger import Evaluator, Ledger, Row, Tallied, tally_unit
 from geoeval.model import Estimate, Evaluation, Finding, Gate, Records, Stratum, Unit
@@ -188,6 +189,11 @@ def _read_units(evaluator: Evaluator[Any], reference: Source, prediction: Source
 
         if holds_points(reference):
             return labelled_points(reference, prediction, pairing)
+        if pairing.design is not None:
+            raise ConfigError(
+                f"design = {pairing.design!r} says how sample points were drawn, and the reference is a raster; "
+                "leave it out, or give sample points as the reference."
+            )
         return raster_units(reference, prediction, pairing, categorical=True)
     if family == "elevation":
         from geoeval.readers.heights import elevation_units

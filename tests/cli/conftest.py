@@ -81,12 +81,14 @@ def fixtures() -> Path:
 def own_benchmark(tmp_path) -> Callable[..., Path]:
     """A copy of the fixtures with a small configuration of its own; returns the configuration's path."""
 
-    def build(*gates: str, cases: str | None = None, synthetic: bool = True) -> Path:
+    def build(*gates: str, synthetic: bool = True) -> Path:
         folder = tmp_path / "own"
         (folder / "configs").mkdir(parents=True)
         shutil.copytree(FIXTURES / "vector", folder / "fixtures" / "vector")
         shutil.copytree(FIXTURES / "validation", folder / "fixtures" / "validation")
-        shutil.copy(FIXTURES / "expected.json", folder / "fixtures")
+        figures = json.loads((FIXTURES / "expected.json").read_text())
+        own = {name: figures[name] for name in ("vector", "validation")}
+        (folder / "fixtures" / "expected.json").write_text(json.dumps(own))
         text = f"""
 [run]
 name = "own"
@@ -96,7 +98,10 @@ synthetic = {str(synthetic).lower()}
 redraws = 40
 ranked_redraws = 10
 
-{CASES if cases is None else cases}
+[bind]
+expected = "../fixtures/expected.json"
+
+{CASES}
 """
         tables = "\n\n".join(f"[[gate]]\n{gate}" for gate in gates)
         (folder / "configs" / "own.toml").write_text(text + tables)

@@ -334,6 +334,8 @@ def test_options(refused, arguments, says):
         ("raster", ("--align=cubic",), "--align"),
         ("raster", ("--design=stratfied",), "did you mean 'stratified'?"),
         ("raster", ("--band=3",), "band"),
+        ("raster", ("--design=stratified",), "sample points"),
+        ("raster", ("--recode=prediction:a=b",), "whole numbers"),
         ("raster", ("--by=region",), "region=FILE"),
         ("raster", ("--cluster=nothing",), "nothing"),
         ("elevation", ("--unit=m", "--band=7"), "band"),
@@ -358,6 +360,12 @@ def test_a_table_of_units_that_lacks_one(refused, tmp_path, fixtures):
     (tmp_path / "units.csv").write_text("".join(lines[:-1]))
     said = refused("raster", "--units", tmp_path / "units.csv", "--cluster=aoi")
     assert "aoi-24" in said
+
+
+@pytest.mark.parametrize("content", [b"", b"name,aoi\naoi-01,a\n", b"unit,aoi\naoi-01,\xff\n"])
+def test_a_table_of_units_that_is_none(refused, tmp_path, content):
+    (tmp_path / "units.csv").write_bytes(content)
+    assert "units.csv" in refused("raster", "--units", tmp_path / "units.csv")
 
 
 def test_files_that_do_not_pair(refused, tmp_path, fixtures):
@@ -408,7 +416,7 @@ def test_a_configuration_that_is_not_there(refused, cli, tmp_path):
 
 def test_a_bound_file_that_is_not_there(refused, cli, own_benchmark, tmp_path):
     path = own_benchmark()
-    path.write_text(path.read_text() + '\n[bind]\nscripts = ["none.py"]\n')
+    path.write_text(path.read_text().replace("[bind]", '[bind]\nscripts = ["none.py"]'))
     said = refused.check(cli("benchmark", "--config", path, "--out", tmp_path / "out"))
     assert "bind.scripts" in said
 

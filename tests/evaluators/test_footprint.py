@@ -15,7 +15,7 @@ from geoeval.keys import KEYS
 from geoeval.layers import ObjectPair, Objects
 from geoeval.ledger import Ledger, tally_unit
 from geoeval.model import Proportion, Unit
-from geoeval.objects.whole_layers import dissolved_components
+from geoeval.objects.whole_layers import AREA_PER_UNIT, dissolved_components
 
 ONES = (
     *("precision", "recall", "f1", "iou_mean", "dice_mean", "area_iou", "area_dice", "boundary_precision"),
@@ -159,7 +159,24 @@ def test_components_add_up_to_the_area_of_whole_layers(seed):
     expected = [a.area, b.area, shapely.intersection(a, b).area, shapely.union(a, b).area]
     assert area.sum(axis=0) == pytest.approx(expected, abs=1e-6)
     totals = totals_of(Footprint(), Unit("u", lambda: pair))
-    assert totals.real("area_union", 10**6)[0] == pytest.approx(expected[3], abs=1e-3)
+    assert totals.real("area_union", AREA_PER_UNIT)[0] == pytest.approx(expected[3], abs=1e-3)
+
+
+@pytest.mark.parametrize("side", [1e-2, 3e-4])
+def test_dissolved_areas_of_tiny_polygons_are_as_exact_as_those_of_large_ones(side):
+    """Boxes in coordinates from 0 to 1 measure 1e-4 and less; half of each prediction lies on its reference."""
+    at = np.arange(20) / 20
+    reference = [shapely.box(x, 0, x + side, side) for x in at]
+    prediction = [shapely.box(x + side / 2, 0, x + 1.5 * side, side) for x in at]
+    found = figures(Footprint(), unit(objects(reference), objects(prediction)))
+    assert found["area_iou"] == pytest.approx(1 / 3, rel=0.02)
+    whole = figures(Footprint(), unit(objects(reference), objects(reference)))
+    assert (whole["area_iou"], whole["area_dice"]) == (1.0, 1.0)
+
+
+def test_dissolved_areas_of_continents_are_exact():
+    found = figures(Footprint(), unit(objects([box(0, 3e6, 3e6)]), objects([box(0, 1.5e6, 3e6)])))
+    assert (found["area_iou"], found["iou_mean"]) == (0.5, 0.5)
 
 
 def test_dissolved_areas_are_not_applicable_to_subgroups_of_objects_but_to_those_of_units():

@@ -112,9 +112,41 @@ def test_a_flipped_image_is_found_by_its_orientations():
     assert check(table(perceptual=codes), SETTINGS)[2].count == 1
 
 
+def test_equal_label_geometry_in_other_bytes_fails_the_third_gate_alone():
+    found = check(table(label_geometry_hash=["a" * 64, "b" * 64, "a" * 64, "c" * 64]), SETTINGS)
+    assert statuses(found) == {**dict.fromkeys(GATES, "pass"), "near_duplicate": "fail"}
+    assert found[2].counts["label_geometry_hash"] == 1
+    assert check(table(label_geometry_hash=[64 * one for one in "abcd"]), SETTINGS)[2].status == "pass"
+
+
+@pytest.mark.parametrize(("shift", "count"), [(1.0, 1), (8.0, 0)])
+def test_label_sets_that_are_nearly_alike_fail_the_third_gate_alone(shift, count):
+    """Five squares of 10 m: moved by 1 m they have an IoU of 9/11 with themselves, moved by 8 m one of 1/9."""
+    import shapely
+
+    from geoeval.splits.labelsets import LabelSet
+
+    x = 500_000.0 + np.array([0.0, 40.0, 90.0, 150.0, 220.0])
+    sets = np.empty(4, dtype=np.object_)
+    for at, (moved, spread) in enumerate(((0.0, 0.0), (5e4, 9.0), (shift, 0.0), (9e4, 30.0))):
+        left = x + moved + spread * np.arange(5)
+        sets[at] = LabelSet(shapely.box(left, 5_600_000.0, left + 10, 5_600_010.0), "EPSG:32631")
+    found = check(table(labels=sets), SETTINGS)
+    assert found[2].counts["label_set"] == count
+    assert found[2].status == ("fail" if count else "pass")
+    assert {gate.status for gate in (*found[:2], *found[3:])} == {"pass"}
+    if count:
+        one = found[2].witnesses[0]
+        assert (one.relation, one.first, one.second) == ("label_set", "s0", "s2")
+        assert one.evidence["similarity"] == pytest.approx(1.0)
+
+
 def test_hashes_of_two_recipes_are_not_compared():
     found = check(table(perceptual_recipe=["a", "a", "b", "b"]), SETTINGS)[2]
     assert (found.status, found.reason) == ("not_evaluable", "evidence_mismatch")
+    labels = ["a" * 64, "b" * 64, "a" * 64, "c" * 64]
+    found = check(table(perceptual_recipe=["a", "a", "b", "b"], label_geometry_hash=labels), SETTINGS)[2]
+    assert (found.status, found.count) == ("fail", 1)
 
 
 def test_boxes_closer_than_the_buffer_fail_the_fourth_gate_alone():
@@ -163,10 +195,26 @@ def test_a_required_field_refuses_the_unknown():
     assert found[0].unknown == {"group_id": 1}
 
 
+def test_a_background_sample_has_no_objects_to_name():
+    from geoeval.splits.links import empty_label_hash
+
+    objects = [["a"], ["b"], [], ["c"]]
+    hashes = ["a" * 64, "b" * 64, empty_label_hash(), "c" * 64]
+    settings = SplitSettings(required_splits=(), required=("object_ids",))
+    assert check(table(object_ids=objects, label_geometry_hash=hashes), settings)[4].status == "pass"
+    assert check(table(object_ids=objects), settings)[4].reason == "record_invalid"
+
+
 @pytest.mark.parametrize("blank", [None, "", "unknown", " Unknown "])
 def test_what_says_nothing_never_links_and_is_listed(blank):
     found = check(table(group_id=[blank] * 4), SETTINGS)
     assert (found[0].status, found[0].unknown) == ("pass", {"group_id": 4})
+
+
+def test_an_id_that_repeats_within_its_split_is_said_and_is_no_leak():
+    found = check(table(sample_id=["a", "a", "b", "c"]), SETTINGS)
+    assert worst(found) == "pass"
+    assert found[4].notes["sample_id"].startswith("1 samples")
 
 
 def test_one_split_alone_proves_nothing():

@@ -63,9 +63,19 @@ def test_a_record_that_does_not_hold_is_refused_by_name(fields, says):
     assert says in str(caught.value)
 
 
+def test_a_field_that_stands_twice_is_refused():
+    with pytest.raises(InputError, match="record 'a': field 'split' stands there more than once"):
+        sample_from_json('{"sample_id": "a", "task": "t", "split": "test", "split": "train"}', "line 1")
+
+
 def test_a_missing_field_is_named():
     with pytest.raises(InputError, match="'task' is required and missing"):
         sample_from_json('{"sample_id": "a"}', "line 1")
+
+
+def test_text_nested_beyond_reason_is_refused():
+    with pytest.raises(InputError, match="line 9"):
+        sample_from_json("[" * 100_000, "line 9")
 
 
 def test_text_that_is_not_json_is_refused_with_its_line():

@@ -17,6 +17,7 @@ class _Lazy(click.Group):
         "evaluate": ("geoeval.cli.evaluate", "Score a prediction against a reference: two files, no configuration."),
         "benchmark": ("geoeval.cli.benchmark", "Score, gate and bundle every case of a configuration."),
         "verify": ("geoeval.cli.verify", "Check that a bundle is whole and unchanged."),
+        "board": ("geoeval.cli.board", "Show several bundles side by side; JUnit and OpenMetrics exports."),
         "inspect": ("geoeval.cli.inspect", "Say what is in a file, and what would be guessed."),
     }
 

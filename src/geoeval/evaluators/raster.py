@@ -171,6 +171,16 @@ class Raster:
             "kappa_variance": _finite(figures.kappa_variance(confusion)[0]) if sample else None,
         }
 
+    def remarks(self, totals: Totals) -> tuple[Finding, ...]:
+        """A finding where the sides have no class in common: one of them is coded otherwise."""
+        labels, confusion = self._confusion(totals)
+        here, there = confusion.reference[0] > 0, confusion.predicted[0] > 0
+        if not here.any() or np.any(here & there):
+            return ()
+        names = [", ".join(np.array(labels, dtype=object)[side][:5].tolist()) for side in (here, there)]
+        says = f"reference ({names[0]}) and prediction ({names[1]}) have no class in common, so nothing can agree"
+        return (Finding("labels-disjoint", "major", (), says, "recode one side"),)
+
     def design_estimates(self, totals: Totals, confidence: float = 0.95) -> dict[str, Any]:
         """Adjusted accuracy and areas of sample points, as finished estimates; empty for wall-to-wall rasters."""
         if not is_sample(totals):

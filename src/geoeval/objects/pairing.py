@@ -293,7 +293,8 @@ def without_scores(unit: str, pair: ObjectPair, assignment: Assignment) -> tuple
     said = Finding(
         "no-scores",
         "minor",
-        (unit, pair.prediction.source) if pair.prediction.source else (unit,),
+        # Not the unit: a thousand tiles of one side lack one and the same column.
+        (pair.prediction.source or unit,),
         "assignment by score was asked for, and the predictions have no score column; they were assigned optimally",
         "name the score column, or declare assignment = 'optimal'",
     )

@@ -18,10 +18,10 @@ from geoeval.model import Cell, FloatArray, IntArray, ObjectArray, Proportion, S
 from geoeval.objects.cells import Sheet, home, ranks
 from geoeval.objects.figures import missing, pooled
 from geoeval.objects.pairing import inside
-from geoeval.stats.tally import Tally, Totals, quanta
+from geoeval.stats.tally import PER_UNIT, Tally, Totals, quanta
 
-#: Quanta per square unit: areas of whole countries stay well inside 64 bits.
-AREA_PER_UNIT = 10**6
+#: Quanta per square unit, as fine as those of lengths: boxes in coordinates from 0 to 1 are areas of 1e-4 and less.
+AREA_PER_UNIT = PER_UNIT
 #: What says something about neighbours or the study, not about a geometry by itself.
 NOT_VALIDITY = frozenset({"overlap", "sliver", "outside-aoi", "duplicate-id"})
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from geoeval.errors import ColumnError, InputError, UnitMismatch, nearest_spelling
 from geoeval.model import UNKNOWN, Finding, FloatArray, ObjectArray
 from geoeval.readers.columns import as_dates, as_numbers, as_text, listed, plain
-from geoeval.readers.guess import flags
+from geoeval.readers.guess import USUAL, flags
 from geoeval.readers.sides import Side
 
 #: As an id column it stands for the position of a feature in its file, unless a column bears the name.
@@ -42,6 +42,8 @@ def scores(side: Side, family: str, remarks: Remarks) -> FloatArray | None:
     """
     column, declared = side.column("score")
     if column is None:
+        if not declared and family == "detection":
+            remarks.findings += _unreadable_scores(side)
         return np.empty(0) if not len(side) and side.columns.score != "" else None
     where = f"{side.label}, column {column!r}"
     values = as_numbers(side.frame[column])
@@ -56,6 +58,25 @@ def scores(side: Side, family: str, remarks: Remarks) -> FloatArray | None:
         raise InputError(_bad_score(side, column, values, bad))
     remarks.column(side, "score", column, declared)
     return values
+
+
+def _unreadable_scores(side: Side) -> list[Finding]:
+    """A column that bears the name of a score and holds text: passed over, and said so."""
+    named = {name.lower(): name for name in map(str, side.frame.columns)}
+    column = next((named[name] for name in USUAL["score"] if name in named), None)
+    if column is None or not side.frame[column].notna().any():
+        return []
+    text = as_text(side.frame[column])
+    first = next(i for i, value in enumerate(text) if value is not None and as_numbers([value]) is None)
+    return [
+        Finding(
+            "score-not-numeric",
+            "major",
+            (side.at(first),),
+            f"{side.name}: column {column!r} was not used as score, because it holds texts such as {text[first]!r}",
+            "write scores as numbers from 0 to 1 with a decimal point, or name another column as score",
+        )
+    ]
 
 
 def _bad_score(side: Side, column: str, values: FloatArray, bad: NDArray[Any]) -> str:
@@ -83,21 +104,34 @@ def labels(side: Side, recode: Mapping[str, str], remarks: Remarks) -> ObjectArr
                 f"{side.label}: recode needs a label column, found none; name one of {listed(side.frame.columns)}"
             )
         return np.empty(0, dtype=object) if not len(side) and side.columns.label != "" else None
-    text = as_text(side.frame[column])
     remarks.column(side, "label", column, declared)
-    null = np.flatnonzero(pd.isna(text))
-    if len(null):
-        remarks.findings.append(
-            Finding(
-                "label-missing",
-                "minor",
-                side.places(null),
-                f"{side.name}: {len(null)} of {len(side)} features have no label in {column!r}; taken as {UNKNOWN!r}",
-                "give them one, or filter them out",
-            )
-        )
-        text[null] = UNKNOWN
+    text = _named(side, "label", column, as_text(side.frame[column]), remarks)
     return recoded(text, recode, side, remarks)
+
+
+def spelt_apart(role: str, ours: ObjectArray, theirs: ObjectArray) -> list[Finding]:
+    """A finding where names that only one side has differ from names of the other in nothing but case.
+
+    Examples
+    --------
+    >>> spelt_apart("label", np.array(["car", "bus"], dtype=object), np.array(["Car", "bus"], dtype=object))[0].says
+    "'car' of the reference and 'Car' of the prediction differ in case only, and cannot pair"
+    """
+    here, there = {*map(str, ours)}, {*map(str, theirs)}
+    folded = {name.casefold(): name for name in sorted(there - here)}
+    pairs = [(name, folded[name.casefold()]) for name in sorted(here - there) if name.casefold() in folded]
+    return [
+        Finding(
+            f"{role}-case-differs",
+            "minor",
+            pair,
+            f"{pair[0]!r} of the reference and {pair[1]!r} of the prediction differ in case only, and cannot pair",
+            f"recode one side, for example --recode 'prediction:{pair[1]}={pair[0]}'"
+            if role == "label"
+            else "write them alike",
+        )
+        for pair in pairs
+    ]
 
 
 def recoded(text: ObjectArray, recode: Mapping[str, str], side: Side, remarks: Remarks) -> ObjectArray:
@@ -228,15 +262,35 @@ def events(reference: Side, prediction: Side, remarks: Remarks) -> tuple[dict[st
             values = side.frame[own] if own is not None else pd.Series([], dtype=object)
             if own is not None:
                 remarks.column(side, role, own, declared)
-            fields.update(_kinds(values) if role == "kind" else _dates(values, f"{side.label}, column {own!r}"))
+            if role == "kind":
+                fields.update(_kinds(side, own, values, remarks))
+            else:
+                fields.update(_dates(values, f"{side.label}, column {own!r}"))
+    if all("kind" in part for part in out):
+        remarks.findings += spelt_apart("kind", out[0]["kind"], out[1]["kind"])
     _one_date_unit(sides, out, remarks)
     return out
 
 
-def _kinds(values: Any) -> dict[str, Any]:
-    text = as_text(values)
-    text[pd.isna(text)] = UNKNOWN
-    return {"kind": text}
+def _kinds(side: Side, column: str | None, values: Any, remarks: Remarks) -> dict[str, Any]:
+    return {"kind": _named(side, "kind", column, as_text(values), remarks)}
+
+
+def _named(side: Side, role: str, column: str | None, text: ObjectArray, remarks: Remarks) -> ObjectArray:
+    """Labels or kinds in which nothing is null: what has none is ``unknown``, with a finding."""
+    null = np.flatnonzero(pd.isna(text))
+    if len(null):
+        remarks.findings.append(
+            Finding(
+                f"{role}-missing",
+                "minor",
+                side.places(null),
+                f"{side.name}: {len(null)} of {len(side)} features have no {role} in {column!r}; taken as {UNKNOWN!r}",
+                "give them one, or filter them out",
+            )
+        )
+        text[null] = UNKNOWN
+    return text
 
 
 def _dates(values: Any, where: str) -> dict[str, Any]:

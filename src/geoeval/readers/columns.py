@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from geoeval.errors import ColumnError, UnitMismatch
 from geoeval.model import FloatArray, ObjectArray
+
+_COMMA = re.compile(r"^[-+]?\d+,\d+$")
 
 #: How many rows or names a message lists before it stops.
 SHOWN = 10
@@ -182,6 +185,6 @@ def require_numbers(values: Any, where: str) -> FloatArray:
     text = pd.Series(as_text(values), dtype=object)
     bad = np.flatnonzero((pd.to_numeric(text, errors="coerce").isna() & text.notna()).to_numpy(dtype=bool))
     row = int(bad[0]) if len(bad) else 0
-    raise ColumnError(
-        f"{where}: expected numbers, found {text.iloc[row]!r} in feature {row}; mend the value or name another column"
-    )
+    value = str(text.iloc[row])
+    mend = "write a decimal point, not a comma" if _COMMA.match(value) else "mend the value or name another column"
+    raise ColumnError(f"{where}: expected numbers, found {value!r} in feature {row}; {mend}")

@@ -264,7 +264,8 @@ class _Parser:
         same = [column for column in known if column.lower() == word.lower()]
         if len(same) == 1:
             return same[0]
-        hint = f" (a text stands in single quotes: '{word}')" if token.text.startswith('"') else ""
+        # A pair of quotes of the other kind, or none at all, is the usual slip.
+        hint = "" if token.text.startswith("`") else f" (a text stands in single quotes: '{word}')"
         raise ColumnError(
             f"{self.name}: filter {self.where!r} names column {word!r}, which is not there{hint}; "
             f"{nearest_spelling(word, known)}"

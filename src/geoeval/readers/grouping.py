@@ -23,6 +23,8 @@ from geoeval.readers.sources import unit_name
 
 _EDGES = re.compile(r"^(?P<name>.+?):(?P<edges>\s*-?[\d.]+(?:[eE][+-]?\d+)?(?:\s*,\s*-?[\d.]+(?:[eE][+-]?\d+)?)*)\s*$")
 
+_MEASURED = ("area", "length")
+
 #: More values than this in one stratum field are probably a number that wants edges.
 MANY = 50
 
@@ -61,6 +63,13 @@ def parse_by(text: str) -> By:
     if any(b <= a for a, b in itertools.pairwise(numbers)):
         raise ConfigError(f"by = {text!r}: expected edges that rise, found {found['edges']!r}; sort them")
     return By(found["name"].strip(), edges)
+
+
+def _refuse_edges(text: str, known: set[str]) -> None:
+    """Where what stands before the last colon is a field, it is the edges that cannot be read."""
+    name, colon, edges = text.rpartition(":")
+    if colon and (name in known or name in _MEASURED):
+        raise ConfigError(f"by = {text!r}: expected rising numbers as edges, such as {name}:100,500, found {edges!r}")
 
 
 def cut(values: FloatArray, edges: Sequence[str]) -> ObjectArray:
@@ -110,6 +119,7 @@ def strata(
         if found[0] is None and found[1] is None:
             known = {str(name) for side in (reference, prediction) for name in side.frame.columns}
             if len(reference) or len(prediction):
+                _refuse_edges(by.name, known)
                 raise ColumnError(
                     f"by: expected column {by.name!r} in {reference.label} or {prediction.label}, found it in neither; "
                     f"{nearest_spelling(by.name, known)}"
@@ -144,7 +154,7 @@ def _field(side: Side, by: By) -> ObjectArray | None:
         if values is None:
             raise ColumnError(f"by: {side.label}: column {by.name!r} is cut at {', '.join(by.edges)} but holds text")
         return cut(values, by.edges)
-    if by.name not in ("area", "length") or side.geometry is None:
+    if by.name not in _MEASURED or side.geometry is None:
         return None
     if not by.edges:
         raise ConfigError(f"by = {by.name!r} is measured, so it needs edges: for example {by.name}:100,500")

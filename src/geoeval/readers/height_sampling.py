@@ -82,15 +82,16 @@ def _corner_weights(across: FloatArray, down: FloatArray) -> list[tuple[int, int
 def _windows(header: Header, top: FloatArray, left: FloatArray, known: NDArray[np.bool_], size: int) -> Any:
     """Points tile by tile: which, the values of their tile (NaN where void), and where in it their first cell is."""
     at = np.flatnonzero(known)
+    if not len(at):
+        return
     rows, columns = top[at].astype(np.int64), left[at].astype(np.int64)
     tiles = np.stack([rows // _TILE, columns // _TILE], axis=1)
     names, which = np.unique(tiles, axis=0, return_inverse=True)
     order = np.argsort(which.reshape(-1), kind="stable")
     ends = np.cumsum(np.bincount(which.reshape(-1), minlength=len(names))).tolist()
     with settings(), ExitStack() as stack:
-        read = own(header, categorical=False, recode={}).open(stack) if len(at) else None
+        read = own(header, categorical=False, recode={}).open(stack)
         for start, end in zip([0, *ends[:-1]], ends, strict=True):
-            assert read is not None
             part = order[start:end]
             row, column = int(rows[part].min()), int(columns[part].min())
             height, width = int(rows[part].max()) - row + size, int(columns[part].max()) - column + size

@@ -203,7 +203,7 @@ def _raster_facts(file: Path, dataset: Any) -> dict[str, Any]:
         "driver": str(dataset.driver),
         "size": {"rows": int(dataset.height), "columns": int(dataset.width)},
         "crs": crs,
-        "resolution": [abs(float(transform.a)), abs(float(transform.e))],
+        "resolution": [math.hypot(transform.a, transform.d), math.hypot(transform.b, transform.e)],
         "rotated": bool(transform.b != 0 or transform.d != 0),
         "bounds": _corners(transform, dataset.height, dataset.width),
         "block_shape": [int(value) for value in dataset.block_shapes[0]],
@@ -254,6 +254,8 @@ def _band(dataset: Any, band: int, shape: tuple[int, int]) -> dict[str, Any]:
     return {
         "band": band,
         "dtype": str(dataset.dtypes[band - 1]),
+        "scale": _unless(dataset.scales[band - 1], 1.0),
+        "offset": _unless(dataset.offsets[band - 1], 0.0),
         "nodata": None if nodata is None else "nan" if math.isnan(nodata) else float(nodata),
         "unit": dataset.units[band - 1] or None,
         "description": dataset.descriptions[band - 1],

@@ -77,6 +77,11 @@ def _columns(reference: Side, prediction: Side, remarks: Remarks) -> tuple[str |
             values = set(as_text(beside.frame[wanted])) if wanted is not None else set()
             if len(values) <= 1 and declared == [None, None]:
                 return None
+            if wanted in side.frame.columns:
+                raise ColumnError(
+                    f"{beside.label}: column {wanted!r} names {len(values)} units, but in {side.label} it has no "
+                    "values; fill it in, or say that there are no units (unit = '')"
+                )
             raise ColumnError(
                 f"{beside.label}: column {wanted!r} names {len(values)} units, but {side.label} has no such column; "
                 f"name the unit column of both sides (here: {listed(side.frame.columns)}), or say that there is none "

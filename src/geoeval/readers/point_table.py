@@ -56,12 +56,12 @@ def read_points(source: Source, side: str) -> PointTable:
     frame = table.frame[there].reset_index(drop=True)
     column = source.columns.label
     found = require(frame, column, "label", table.name) if column else _guessed_label(frame)
-    if not found:
+    if not found and len(frame):
         raise ColumnError(
             f"{side}: {table.name}: expected a column of labels, found {listed(frame.columns)}; "
             "name it with label = '…'."
         )
-    label = recoded_labels(as_text(frame[found]), source.recode)
+    label = recoded_labels(as_text(frame[found]) if found else np.empty(0, dtype=object), source.recode)
     at = shapely.get_coordinates(table.geometry[there])
     keep, extra = _distinct(frame, at, label, source, table.name)
     return PointTable(
@@ -70,7 +70,7 @@ def read_points(source: Source, side: str) -> PointTable:
         at[keep, 0],
         at[keep, 1],
         label[keep],
-        found,
+        found or "",
         column is None,
         (*findings, *extra),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -169,6 +169,16 @@ def dimension_counts(side: Side) -> dict[str, int]:
     return {names[int(code)]: int(count) for code, count in zip(codes, counts, strict=True)}
 
 
+def _odd_ones(side: Side, found: Mapping[str, int]) -> list[str]:
+    """Where the features stand that are not of the most frequent dimension."""
+    assert side.geometry is not None
+    there = np.flatnonzero(~(shapely.is_missing(side.geometry) | shapely.is_empty(side.geometry)))
+    codes = _DIMENSION[shapely.get_type_id(side.geometry[there])]
+    plain = {name: count for name, count in found.items() if name != "collection"}
+    usual = DIMENSIONS.index(max(plain, key=lambda name: plain[name])) if plain else None
+    return [side.at(position) for position in there[codes != usual]]
+
+
 def settle_dimension(sides: Sequence[Side], wanted: str | None, family: str) -> str | None:
     """The one dimension that all features have, None where there are no features with geometry.
 
@@ -182,8 +192,8 @@ def settle_dimension(sides: Sequence[Side], wanted: str | None, family: str) -> 
         if len(found) > 1 or "collection" in found:
             said = ", ".join(f"{count} {kind}" + ("s" if count != 1 else "") for kind, count in sorted(found.items()))
             raise InputError(
-                f"{side.label}: expected geometries of one dimension, found {said}; "
-                "keep one kind, or split the collections"
+                f"{side.label}: expected geometries of one dimension, found {said} "
+                f"({listed(_odd_ones(side, found), 5)}); keep one kind, or split the collections"
             )
     kinds = {kind for found in counts.values() for kind in found}
     if len(kinds) > 1:

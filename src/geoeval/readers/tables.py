@@ -99,8 +99,7 @@ def read_csv(path: Path, columns: Columns | None = None) -> tuple[pd.DataFrame, 
         with path.open(encoding=encoding, newline="") as lines:
             header = next(csv.reader(lines, delimiter=separator), [])
         text = {name: str for name in header if name.strip().lower() in TEXT_NAMES or name in declared}
-        if len(set(header)) < len(header):
-            text = {}
+        _refuse_twins(header, path.name)
         with warnings.catch_warnings():
             # Rows longer than the header would lose their end with no more than a warning.
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -115,7 +114,7 @@ def read_csv(path: Path, columns: Columns | None = None) -> tuple[pd.DataFrame, 
             )
     except (ValueError, OSError, csv.Error, pd.errors.ParserWarning) as error:
         raise InputError(
-            f"{str(path)!r}: expected rows and columns of text, found: {_first(error)}; mend the file"
+            f"{str(path)!r}: expected rows and columns of text, found: {_unreadable(error)}; mend the file"
         ) from error
     if path.suffix.lower() == ".txt" and len(frame.columns) < 2:
         raise InputError(
@@ -123,6 +122,16 @@ def read_csv(path: Path, columns: Columns | None = None) -> tuple[pd.DataFrame, 
         )
     frame.columns = [str(name).strip() for name in frame.columns]
     return frame, findings
+
+
+def _refuse_twins(header: list[str], name: str) -> None:
+    """The reader would call the second of two equal columns something else; columns without a name are left alone."""
+    names = [title.strip() for title in header if title.strip()]
+    twice = sorted({title for title in names if names.count(title) > 1})
+    if twice:
+        raise InputError(
+            f"{name}: expected columns of different names, found {listed(map(repr, twice))} twice; rename one"
+        )
 
 
 def _encoding(path: Path) -> tuple[str, list[Finding]]:
@@ -154,7 +163,9 @@ def _separator(path: Path, encoding: str) -> str:
     return max(",;\t|", key=lambda mark: (bare.count(mark), mark == ","))
 
 
-def _first(error: Exception) -> str:
+def _unreadable(error: Exception) -> str:
+    if isinstance(error, pd.errors.ParserWarning):
+        return "rows with more fields than the first line, which must name the columns"
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -58,8 +59,12 @@ def with_unit_table(units: UnitSet[P], pairing: Pairing) -> UnitSet[P]:
 def _rows(path: str) -> dict[str, Mapping[str, str]]:
     if not Path(path).is_file():
         raise InputError(f"{path}: expected a table of units, found no such file; check the path.")
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not UTF-8; write the table as UTF-8.") from error
     out: dict[str, Mapping[str, str]] = {}
-    with Path(path).open(newline="", encoding="utf-8-sig") as file:
+    with io.StringIO(text, newline="") as file:
         reader = csv.DictReader(file)
         if "unit" not in (reader.fieldnames or ()):
             raise ColumnError(f"{path}: expected a column 'unit', found {reader.fieldnames or []}; rename it.")

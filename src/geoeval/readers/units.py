@@ -20,7 +20,7 @@ from geoeval.layers import ObjectPair, Objects
 from geoeval.model import Finding, FloatArray, ObjectArray, Unit
 from geoeval.options import Pairing, Source
 from geoeval.readers import grouping
-from geoeval.readers.attributes import Remarks, compared, events, identities, ignored, labels, scores
+from geoeval.readers.attributes import Remarks, compared, events, identities, ignored, labels, scores, spelt_apart
 from geoeval.readers.grouping import Clusters
 from geoeval.readers.naming import known_only, name_units
 from geoeval.readers.places import inside_aoi, representative, run_crs, run_extent, system_text, to_system
@@ -207,7 +207,14 @@ def _need_geometry(sides: Sequence[_Described]) -> None:
 
 def _compare_labels(sides: Sequence[_Described], remarks: Remarks) -> None:
     ours, theirs = (part.label for part in sides)
-    if ours is None or theirs is None or not len(ours) or not len(theirs) or {*ours} & {*theirs}:
+    if (ours is None) != (theirs is None):
+        having, lacking = sides if theirs is None else sides[::-1]
+        remarks.notes["classes"] = f"not compared ({lacking.side.label} has no label column, {having.side.label} has)"
+        return
+    if ours is None or theirs is None or not len(ours) or not len(theirs):
+        return
+    if {*ours} & {*theirs}:
+        remarks.findings += spelt_apart("label", ours, theirs)
         return
     remarks.findings.append(
         Finding(

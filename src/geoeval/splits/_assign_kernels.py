@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from geoeval.model import FloatArray, IntArray
 
@@ -11,7 +12,7 @@ from geoeval.model import FloatArray, IntArray
 _EQUAL = 1e-9
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _price(
     one: int,
     role: int,
@@ -29,10 +30,11 @@ def _price(
         n, w = float(count[at]), wanted[role, cell[at]]
         price += (2 * n * (got[role, cell[at]] - w) + n * n) / max(w, 1e-9)
         size += n
-    return price + (2 * size * (held[role] - total[role]) + size * size) / max(total[role], 1e-9)
+    whole: float = (2 * size * (held[role] - total[role]) + size * size) / max(total[role], 1e-9)
+    return price + whole
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _put(
     one: int,
     role: int,
@@ -48,7 +50,7 @@ def _put(
         held[role] += sign * count[at]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def fill(
     order: IntArray,
     start: IntArray,
@@ -56,7 +58,7 @@ def fill(
     count: IntArray,
     wanted: FloatArray,
     pin: IntArray,
-    allowed: np.ndarray,  # type: ignore[type-arg]
+    allowed: NDArray[np.bool_],
     passes: int,
 ) -> IntArray:
     """Role of each component: in this order, each to the cheapest role; then moved while that is cheaper.
@@ -64,7 +66,7 @@ def fill(
     Parameters
     ----------
     start, cell, count
-        Component ``i`` holds ``count[k]`` samples of stratum ``cell[k]`` for ``k`` from ``start[i]`` to ``start[i + 1]``.
+        Component ``i`` holds ``count[k]`` samples of stratum ``cell[k]``, ``k`` from ``start[i]`` to ``start[i + 1]``.
     wanted
         (roles, strata) samples.
     pin
@@ -78,7 +80,7 @@ def fill(
     total = wanted.sum(axis=1)
     got, held = np.zeros_like(wanted), np.zeros(roles)
     chosen = np.full(len(start) - 1, -1, dtype=np.int64)
-    for turn in range(passes + 1):
+    for _ in range(passes + 1):
         moved = False
         for one in order:
             was = chosen[one]

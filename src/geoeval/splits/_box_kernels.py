@@ -1,7 +1,7 @@
 """Closest approach of two boxes on the ellipsoid, by their edges. Imported lazily, because it compiles.
 
-Distances here are straight through the Earth (chords), which order places as geodesics do to a part in 10⁷ up to 100 km.
-Two pieces are halved until the closest approach of their chords, less what the curves can bulge towards each
+Distances here are straight through the Earth (chords), which order places as geodesics do to a part in 10⁷ up to
+100 km. Two pieces are halved until the closest approach of their chords, less what the curves can bulge towards each
 other along that line, cannot beat what was found. Only the bulge along the line counts: the common fall of the surface
 below the chords does not, so a few halvings give hundredths of a millimetre.
 """
@@ -183,7 +183,8 @@ def nearest(
 def is_inside(cubic: FloatArray, p: int, u: float, orientation: float, other: Point) -> bool:
     """True where ``other`` lies on the inner side of the point of an edge that is closest to it.
 
-    From there a point inside is straight ahead of the edge. Seen from a corner, a point outside is never ahead of either edge.
+    From there a point inside is straight ahead of the edge. Seen from a corner, a point outside is never ahead of
+    either edge.
     """
     here = at(cubic, p, u)
     slope = (
@@ -196,7 +197,7 @@ def is_inside(cubic: FloatArray, p: int, u: float, orientation: float, other: Po
     lift = dot(ahead, up) / dot(up, up)
     level = (ahead[0] - lift * up[0], ahead[1] - lift * up[1], ahead[2] - lift * up[2])
     size = math.sqrt(dot(inward, inward) * dot(level, level))
-    return size > 0.0 and orientation * dot(inward, level) > 0.9 * size
+    return bool(size > 0.0 and orientation * dot(inward, level) > 0.9 * size)
 
 
 @kernel
@@ -208,7 +209,7 @@ def _turn(x: float) -> float:
 @kernel
 def share_longitude(frame: FloatArray, i: int, j: int) -> bool:
     """True where two ranges of longitude (west, width in columns 0 and 1) meet."""
-    return _turn(frame[j, 0] - frame[i, 0]) <= frame[i, 1] or _turn(frame[i, 0] - frame[j, 0]) <= frame[j, 1]
+    return bool(_turn(frame[j, 0] - frame[i, 0]) <= frame[i, 1] or _turn(frame[i, 0] - frame[j, 0]) <= frame[j, 1])
 
 
 @kernel
@@ -218,7 +219,7 @@ def _holds(frame: FloatArray, i: int, place: Point) -> bool:
     if lat < frame[i, 2] or lat > frame[i, 3]:
         return False
     lon = math.degrees(math.atan2(place[1], place[0]))
-    return frame[i, 1] >= 360.0 or _turn(lon - frame[i, 0]) <= frame[i, 1]
+    return bool(frame[i, 1] >= 360.0 or _turn(lon - frame[i, 0]) <= frame[i, 1])
 
 
 @kernel
@@ -233,8 +234,8 @@ def closest(
 ) -> tuple[float, float, int, float, int, float]:
     """Closest approach of boxes i and j: gap in latitude, chord, and piece and parameter on either side.
 
-    The chord is 0 where they touch and inf beyond the limit. Where both are bounded by parallels and meridians and share a
-    longitude, the way is along a meridian: the chord is then NaN, and the gap in latitude (degrees) says it all.
+    The chord is 0 where they touch and inf beyond the limit. Where both are bounded by parallels and meridians and
+    share a longitude, the way is along a meridian: the chord is then NaN, and the gap in latitude (degrees) is all.
     """
     frame, bounds, system, start, orientation = shapes
     plain_i, plain_j = orientation[i] == 0.0, orientation[j] == 0.0

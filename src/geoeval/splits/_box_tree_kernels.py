@@ -71,7 +71,7 @@ def codes_along_curve(volume: FloatArray) -> IntArray:
         code = 0
         for axis in range(3):
             middle = (volume[box, axis] + volume[box, axis + 3]) / 2
-            cell = np.int64((middle + 6_400_000.0) / 12_800_000.0 * 2_097_151)
+            cell = int((middle + 6_400_000.0) / 12_800_000.0 * 2_097_151)
             for bit in range(21):
                 code |= ((cell >> bit) & 1) << (3 * bit + axis)
         out[box] = code
@@ -200,9 +200,7 @@ def decide(
 
 
 @kernel
-def unite(
-    shapes: Shapes, curves: CurveArrays, tree: Tree, limit: float, parent: IntArray
-) -> tuple[IntArray, IntArray]:
+def unite(shapes: Shapes, curves: CurveArrays, tree: Tree, limit: float, parent: IntArray) -> tuple[IntArray, IntArray]:
     """Join boxes that are too close; pairs that a chord cannot decide are handed back."""
     order = tree[0]
     stack, nodes, found = np.empty((256, 4)), np.empty((256, 2), dtype=np.int64), np.empty(1024, dtype=np.int64)
@@ -241,7 +239,7 @@ def across(
     key: FloatArray,
     pair: IntArray,
 ) -> tuple[int, int, IntArray, IntArray]:
-    """Pairs of different splits that are too close: how many, how many are kept, and those that a chord cannot decide."""
+    """Pairs of different splits that are too close: how many, how many are kept, and those left undecided."""
     order = tree[0]
     stack, nodes, found = np.empty((256, 4)), np.empty((256, 2), dtype=np.int64), np.empty(1024, dtype=np.int64)
     left = [(0, 0) for _ in range(0)]

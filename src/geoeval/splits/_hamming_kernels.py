@@ -1,7 +1,8 @@
 """Hamming neighbours by buckets of 16 bits. Imported lazily, because it compiles.
 
-The 64 bits are cut into four chunks. With tolerances t that satisfy sum(t + 1) = radius + 1, two codes within the radius
-differ by at most t bits in at least one chunk: were every chunk off by more, the codes would be off by more than the radius.
+The 64 bits are cut into four chunks. With tolerances t that satisfy sum(t + 1) = radius + 1, two codes within the
+radius differ by at most t bits in at least one chunk: were every chunk off by more, the codes would be off by more than
+the radius.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def bits(x: Any) -> Any:
 
 @kernel
 def chunk_of(code: Any, k: int) -> int:
-    return np.int64((code >> np.uint64(16 * k)) & np.uint64(0xFFFF))
+    return int((code >> np.uint64(16 * k)) & np.uint64(0xFFFF))
 
 
 @kernel
@@ -54,16 +55,16 @@ def buckets(codes: UIntArray, k: int) -> tuple[IntArray, UIntArray, IntArray]:
 @kernel
 def _found_before(x: Any, k: int, tolerance: IntArray) -> bool:
     """True where an earlier chunk already brought these two codes together."""
+    found = False
     for c in range(k):
-        if tolerance[c] >= 0 and bits(np.uint64(chunk_of(x, c))) <= tolerance[c]:
-            return True
-    return False
+        found = found or (tolerance[c] >= 0 and bits(np.uint64(chunk_of(x, c))) <= tolerance[c])
+    return found
 
 
 @kernel
 def unite(codes: UIntArray, mask: IntArray, k: int, radius: int, parent: IntArray) -> None:
     """Join the rows of ``codes`` (rows, orientations) that chunk k brings together."""
-    rows, width = codes.shape
+    width = codes.shape[1]
     start, sorted_codes, entry = buckets(codes.reshape(-1), k)
     for e in entry:
         if e % width:
@@ -82,7 +83,7 @@ def unite(codes: UIntArray, mask: IntArray, k: int, radius: int, parent: IntArra
 @kernel
 def row_distance(codes: UIntArray, a: int, b: int) -> int:
     """Least distance of two rows over the orientations of either one."""
-    least = bits(codes[a, 0] ^ codes[b, 0])
+    least: int = bits(codes[a, 0] ^ codes[b, 0])
     for o in range(1, codes.shape[1]):
         least = min(least, bits(codes[a, 0] ^ codes[b, o]), bits(codes[b, 0] ^ codes[a, o]))
     return least
@@ -162,7 +163,7 @@ def across(
     pair: IntArray,
     n: int,
 ) -> tuple[int, int]:
-    """Pairs of different rows that chunk k brings together first: how many lie in different splits, and how many are kept."""
+    """Pairs of rows that chunk k is the first to bring together: how many cross splits, and how many are kept."""
     run, first, size, split, member = runs
     width = codes.shape[1]
     start, sorted_codes, entry = buckets(codes.reshape(-1), k)

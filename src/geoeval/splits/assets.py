@@ -7,12 +7,16 @@ import warnings
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geoeval.errors import GeoevalError, InputError
 from geoeval.evidence.canonical import canonical_bytes, digest
 from geoeval.model import ObjectArray
+
+if TYPE_CHECKING:
+    from geoeval.splits.labelsets import LabelSet
 
 #: Most values (pixels times bands) that an image may claim to hold.
 MAX_VALUES = 2**28
@@ -41,14 +45,6 @@ class Frame:
     height: int
     bands: int
     transform: tuple[float, float, float, float, float, float]
-    crs: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelSet:
-    """Geometries of one label file, and their system."""
-
-    geometry: ObjectArray
     crs: str
 
 
@@ -123,8 +119,8 @@ def image_frame(path: Path, where: str, max_values: int = MAX_VALUES) -> Frame:
     return frame
 
 
-def label_set(path: Path, where: str) -> LabelSet | None:
-    """Geometries of a label file; None where it is no vector file (a mask, for example).
+def label_shapes(path: Path, where: str) -> tuple[ObjectArray, str] | None:
+    """Geometries of a label file and their system; None where it is no vector file (a mask, for example).
 
     Raises
     ------
@@ -144,7 +140,7 @@ def label_set(path: Path, where: str) -> LabelSet | None:
     if table.geometry is None:
         return None
     shapes = np.asarray(table.geometry, dtype=np.object_)
-    return LabelSet(shapes[[shape is not None for shape in shapes]], describe(table.crs) if table.crs else "")
+    return shapes[[shape is not None for shape in shapes]], describe(table.crs) if table.crs else ""
 
 
 def _driver(path: Path, where: str) -> str:
@@ -169,26 +165,27 @@ def is_vector(path: str) -> bool:
     return PurePosixPath(path).suffix.lower() in LABEL_ENDINGS
 
 
-def in_pixels(labels: LabelSet, frame: Frame) -> ObjectArray | None:
-    """Label geometries in the pixels of their image; None where nothing places the image.
+def placed_labels(shapes: ObjectArray, crs: str, frame: Frame | None) -> LabelSet:
+    """Label geometries in the world, and in the pixels of their image where that can be told.
 
     Labels without a system count as pixels already.
     """
     import shapely
     from affine import Affine
 
-    if not labels.crs:
-        return labels.geometry
-    if not frame.crs or not len(labels.geometry):
-        return None
     from geoeval.geometry.crs import parse_crs, same_crs, transform
+    from geoeval.splits.labelsets import LabelSet
 
-    shapes, here, there = labels.geometry, parse_crs(labels.crs), parse_crs(frame.crs)
-    if not same_crs(here, there):
-        shapes = transform(shapes, here, there)
+    size = None if frame is None else (frame.height, frame.width)
+    if not crs:
+        return LabelSet(pixels=shapes, size=size)
+    if frame is None or not frame.crs or not len(shapes):
+        return LabelSet(shapes, crs)
+    here, there = parse_crs(crs), parse_crs(frame.crs)
+    moved = shapes if same_crs(here, there) else transform(shapes, here, there)
     a, b, c, d, e, f = tuple(~Affine(*frame.transform))[:6]
-    placed = shapely.transform(shapes, lambda at: at @ np.array([[a, d], [b, e]]) + np.array([c, f]))
-    return np.asarray(placed, dtype=np.object_)
+    pixels = shapely.transform(moved, lambda at: at @ np.array([[a, d], [b, e]]) + np.array([c, f]))
+    return LabelSet(shapes, crs, np.asarray(pixels, dtype=np.object_), size)
 
 
 @cache

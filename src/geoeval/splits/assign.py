@@ -7,7 +7,6 @@ components move while that helps. Equal choices fall by a hash of the contents, 
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 

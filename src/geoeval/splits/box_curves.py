@@ -1,8 +1,8 @@
 """Edges of boxes as smooth curves on the ellipsoid.
 
 An edge of a box is the image of a straight line in the box's own system: a parallel, a meridian, or whatever its
-projection makes of it. It is kept as a chain of cubic pieces in geocentric x, y, z (metres), halved until each one is within
-0.03 mm of the true curve. All later work needs no projection, and knows neither poles nor an antimeridian.
+projection makes of it. It is kept as a chain of cubic pieces in geocentric x, y, z (metres), halved until each one is
+within 0.03 mm of the true curve. All later work needs no projection, and knows neither poles nor an antimeridian.
 """
 
 from __future__ import annotations

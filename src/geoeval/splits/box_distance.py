@@ -1,8 +1,8 @@
 """Exact distance of boxes: the closest approach of their edges, measured as a geodesic.
 
-Up to 100 km the places that are closest by a straight line through the Earth are the closest by geodesic as well, to a part in
-10⁷. Beyond, stretches of both edges are halved until none can hold a shorter geodesic than the shortest found. How far
-a length can dip below its values at the ends of a stretch follows from its second derivative, at most
+Up to 100 km the places that are closest by a straight line through the Earth are the closest by geodesic as well, to a
+part in 10⁷. Beyond, stretches of both edges are halved until none can hold a shorter geodesic than the shortest found.
+How far a length can dip below its values at the ends of a stretch follows from its second derivative, at most
 ``speed² / distance + bend`` on a surface of positive curvature.
 """
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyproj
+from numpy.typing import NDArray
 
 from geoeval.model import FloatArray, IntArray
 from geoeval.splits.box_curves import geocentric, geographic
@@ -107,7 +108,7 @@ def _derivatives(cubic: FloatArray, p: IntArray, u: FloatArray) -> tuple[FloatAr
 
 
 def _halved(
-    p: IntArray, q: IntArray, u: FloatArray, v: FloatArray, first: FloatArray
+    p: IntArray, q: IntArray, u: FloatArray, v: FloatArray, first: NDArray[np.bool_]
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
     """Every pair of stretches twice, each with one half of the first or of the second stretch."""
     u_twice, v_twice = np.concatenate([u, u]), np.concatenate([v, v])

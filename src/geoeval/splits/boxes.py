@@ -2,8 +2,8 @@
 
 Region        a box in degrees lies between two parallels and two meridians (west > east: it crosses ±180°); a box in a
               cylindrical projection is one of these as well; any other is the image of its rectangle in its own system.
-Distance      along the geodesic on the WGS 84 ellipsoid, from region to region: 0 where they touch or overlap, whatever their
-              systems. Exact to 1 mm + 1e-6 of the distance; edges touch at 0.1 mm.
+Distance      along the geodesic on the WGS 84 ellipsoid, from region to region: 0 where they touch or overlap, whatever
+              their systems. Exact to 1 mm + 1e-6 of the distance; edges touch at 0.1 mm.
 Too close     at most the limit plus that uncertainty, so that what cannot be decided counts as too close.
 Search        a tree of bounding volumes in geocentric coordinates, which has neither poles nor an antimeridian.
 """
@@ -51,8 +51,8 @@ class Boxes:
     system
         (boxes,) number of the coordinate system; -1 where the frame is the region.
     orientation
-        (boxes,) 0 where the frame is the region; else 1 or -1 as the edges run counter-clockwise or clockwise on the Earth,
-        NaN where the box has no area.
+        (boxes,) 0 where the frame is the region; else 1 or -1 as the edges run counter-clockwise or clockwise on the
+        Earth, NaN where the box has no area.
     curves
         The four edges of each box.
     """
@@ -111,11 +111,16 @@ def from_bounds(
         if _is_graticule(one):
             frame[rows] = _graticule_frames(bounds[rows], one, named)
             continue
-        _refuse(bounds[rows, 0] > bounds[rows, 2], bounds[rows], "the least x must not be above the greatest", named)
-        system[rows] = number
-        place = _place(one)
-        parts.append((rows, edge_curves(bounds[rows], place, named)))
-        orientation[rows] = _orientations(bounds[rows], place)
+        place, flat = _place(one), bounds[rows].copy()
+        if one.is_geographic:
+            flat = _unwrapped(flat, one, named)
+            # Longitudes repeat, so bounds of two boxes cannot be compared: to each other they are of different systems.
+            system[rows] = len(systems) + rows
+        else:
+            _refuse(flat[:, 0] > flat[:, 2], flat, "the least x must not be above the greatest", named)
+            system[rows] = number
+        parts.append((rows, edge_curves(flat, place, named)))
+        orientation[rows] = _orientations(flat, place)
     plain = np.flatnonzero(system < 0)
     west, width, south, north = frame[plain].T
     edges = np.stack([west, south, west + width, north], axis=1)
@@ -299,7 +304,7 @@ def _systems(crs: Any, n: int, name: Callable[[int], str]) -> tuple[list[pyproj.
             continue
         try:
             if isinstance(text, float) and not text.is_integer():
-                raise CRSMissing("no coordinate reference system; declare it, for example 'EPSG:32633'")  # noqa: TRY301
+                raise CRSMissing("no coordinate reference system; declare it, for example 'EPSG:32633'")
             systems.append(horizontal(parse_crs(int(text) if isinstance(text, float) else text)))
         except GeoevalError as error:
             raise type(error)(f"{name(int(np.flatnonzero(number == k)[0]))}: {error}") from error
@@ -354,6 +359,18 @@ def _graticule_frames(bounds: FloatArray, crs: pyproj.CRS, name: Callable[[int],
     return np.stack([west, np.minimum(width, 360.0), south, north], axis=1)
 
 
+def _unwrapped(bounds: FloatArray, crs: pyproj.CRS, name: Callable[[int], str]) -> FloatArray:
+    """Bounds in degrees of another datum, with the east beyond the west where a box crosses the turn of longitudes."""
+    circle = 2 * np.pi / crs.axis_info[0].unit_conversion_factor
+    out = bounds.copy()
+    out[:, 2] += np.where(bounds[:, 0] > bounds[:, 2], circle, 0.0)
+    width = out[:, 2] - out[:, 0]
+    what = "a box on another datum than WGS 84 must not be wider than half a circle (give it in EPSG:4326)"
+    _refuse((width < 0) | (width > circle / 2), bounds, what, name)
+    _refuse((np.abs(bounds[:, [1, 3]]) > circle / 4).any(axis=1), bounds, "latitudes must lie in [-90, 90]", name)
+    return out
+
+
 def _orientations(
     bounds: FloatArray, place: Callable[[IntArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 ) -> FloatArray:
@@ -362,8 +379,7 @@ def _orientations(
     rows = np.arange(len(bounds))
     x, y = x0 + (x1 - x0) * 0.45, y0 + (y1 - y0) * 0.45
     here, right, above = (
-        geocentric(*place(rows, px, py))
-        for px, py in ((x, y), (x + (x1 - x0) * 0.01, y), (x, y + (y1 - y0) * 0.01))
+        geocentric(*place(rows, px, py)) for px, py in ((x, y), (x + (x1 - x0) * 0.01, y), (x, y + (y1 - y0) * 0.01))
     )
     sign: FloatArray = np.sign(np.einsum("ij,ij->i", np.cross(right - here, above - here), here))
     return np.where((x1 > x0) & (y1 > y0), sign, np.nan)

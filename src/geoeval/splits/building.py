@@ -224,6 +224,8 @@ def _report(
         "schema": REPORT_SCHEMA,
         "mode": mode,
         "production_accuracy_use_allowed": mode == "production",
+        # Manifests and a firewall are logical protection; a store that training cannot reach is evidence of its own.
+        "protected_storage_isolation": {"status": "not_evaluable", "reason": "evidence_missing"},
         "source_sha256": source_sha256,
         "manifests": {name: one.sha256 for name, one in manifests.items()},
         "samples": table.n,

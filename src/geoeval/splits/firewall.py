@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from geoeval.errors import ConfigError, InputError, LeakageError
-from geoeval.splits.assets import asset_path, image_frame, in_pixels, label_set
+from geoeval.splits.assets import asset_path, image_frame, label_shapes, placed_labels
 from geoeval.splits.leakage import check
-from geoeval.splits.manifest import Manifest, checked_manifest, is_sealed, padded_hash, sealed_value
+from geoeval.splits.manifest import FIXTURE_KEY, Manifest, checked_manifest, is_sealed, padded_hash, sealed_value
 from geoeval.splits.record import ASSETS, DEVELOPMENT, EVALUATED, MEMBERS, REVEALING, Sample, sample_from_mapping
 from geoeval.splits.settings import SplitSettings
 from geoeval.splits.source import SplitSource, source_of
@@ -52,7 +52,7 @@ def assert_training_inputs_safe(
         Folder of the protected files, where they can be seen; None means ``root``. Files that are not there are
         compared by what the manifest says.
     key
-        Opens the seal of challenge hashes; needed where the manifest has any.
+        Opens the seal of challenge hashes; needed where the manifest has any. The fixture has a public one.
     open_fixture
         True opens a synthetic fixture.
 
@@ -73,6 +73,8 @@ def assert_training_inputs_safe(
     manifest = checked_manifest(protected_manifest, "protected manifest", open_fixture=open_fixture)
     if manifest.content["set"] != "protected":
         raise InputError(f"expected the protected manifest, got the one of set {manifest.content['set']!r}")
+    if key is None and open_fixture and manifest.mode == "fixture":
+        key = FIXTURE_KEY
     if manifest.content["seal"] is not None and key is None:
         raise ConfigError("the protected manifest is sealed: without its key, challenge hashes cannot be compared")
     samples = [
@@ -182,10 +184,8 @@ def protected_table(manifest: Manifest, root: Path, key: bytes | None) -> Sample
     }
     columns |= {name: [list(entry.get(name, ())) for entry in entries] for name in MEMBERS}
     codes = [_opened(entry, key) for entry in entries]
-    labels, pixels = np.empty(n, dtype=np.object_), np.empty(n, dtype=np.object_)
-    systems = [""] * n
-    for at, entry in enumerate(entries):
-        labels[at], pixels[at], systems[at] = _labels(entry, root)
+    labels = np.empty(n, dtype=np.object_)
+    labels[:] = [_labels(entry, root) for entry in entries]
     blank = [np.nan] * 4
     return SampleTable.of(
         n,
@@ -193,8 +193,6 @@ def protected_table(manifest: Manifest, root: Path, key: bytes | None) -> Sample
         perceptual=np.array([code or 0 for code in codes], dtype=np.uint64),
         hashed=np.array([code is not None for code in codes], dtype=np.bool_),
         labels=labels,
-        pixel_labels=pixels,
-        label_crs=systems,
         **columns,
     )
 
@@ -207,18 +205,17 @@ def _opened(entry: Mapping[str, Any], key: bytes | None) -> int | None:
     return int(opened, 16)
 
 
-def _labels(entry: Mapping[str, Any], root: Path) -> tuple[Any, Any, str]:
+def _labels(entry: Mapping[str, Any], root: Path) -> Any:
+    """The label set of a protected case; None where its file cannot be seen."""
     where = f"protected case {entry['sample_id']!r}"
     if "label" not in entry or not (root / entry["label"]).is_file():
-        return None, None, ""
-    found = label_set(asset_path(root, entry["label"], where), where)
-    if found is None:
-        return None, None, ""
+        return None
+    shapes = label_shapes(asset_path(root, entry["label"], where), where)
+    if shapes is None:
+        return None
     image = entry.get("processed_image", entry.get("raw_image"))
-    pixels = None
-    if image is not None and (root / image).is_file():
-        pixels = in_pixels(found, image_frame(asset_path(root, image, where), where))
-    return (found.geometry if found.crs else None), pixels, found.crs
+    seen = image is not None and (root / image).is_file()
+    return placed_labels(*shapes, image_frame(asset_path(root, image, where), where) if seen else None)
 
 
 def _gate_violations(inputs: SampleTable, protected: SampleTable, manifest: Manifest) -> list[str]:

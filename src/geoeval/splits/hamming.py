@@ -1,8 +1,8 @@
 """Near-equal 64-bit codes: exact neighbours by Hamming distance among millions.
 
-Equal codes are collapsed first. The rest goes through four tables of 16-bit buckets (multi-index hashing): two codes within
-the radius must nearly agree in at least one quarter of their bits, so each code is compared with a few hundred others,
-and no pair is missed. Pairs are joined or counted where they are found, never listed.
+Equal codes are collapsed first. The rest goes through four tables of 16-bit buckets (multi-index hashing): two codes
+within the radius must nearly agree in at least one quarter of their bits, so each code is compared with a few hundred
+others, and no pair is missed. Pairs are joined or counted where they are found, never listed.
 
 Orientations  a code may come as eight, one for each flip and rotation of its image (first column: the image as it is).
               The distance of two samples is then the least over the orientations of either one.
@@ -131,7 +131,9 @@ def _collapsed(codes: Any) -> tuple[UIntArray, IntArray]:
     """Different rows of codes (rows, orientations), and the row of each sample."""
     given = np.asarray(codes)
     if given.dtype != np.uint64:
-        raise ValueError(f"codes must be unsigned 64-bit integers, got {given.dtype}; convert them with .view or .astype")
+        raise ValueError(
+            f"codes must be unsigned 64-bit integers, got {given.dtype}; convert them with .view or .astype"
+        )
     if given.ndim not in (1, 2):
         raise ValueError(f"codes must be (samples,) or (samples, orientations), got shape {given.shape}")
     if given.ndim == 1 or given.shape[1] == 1:
@@ -143,7 +145,7 @@ def _collapsed(codes: Any) -> tuple[UIntArray, IntArray]:
 
 
 def _tolerances(radius: int) -> IntArray:
-    """Bits that each quarter may be off, so that the sum of (tolerance + 1) is radius + 1; -1 where one is not needed."""
+    """Bits that each quarter may be off, so that sum(tolerance + 1) is radius + 1; -1 where one is not needed."""
     if not 0 <= radius <= _MAX_RADIUS:
         raise ValueError(f"radius must lie in 0 to {_MAX_RADIUS} bits, got {radius}")
     share, more = divmod(radius + 1, 4)
@@ -163,7 +165,7 @@ def _masks(tolerance: int) -> IntArray:
 
 
 def _runs(row_of: IntArray, split: IntArray, rows: int) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Members by row, split and position: first run of each row, then start, size and split of each run, and members."""
+    """Members by row, split and position: first run of each row; start, size and split of each run; members."""
     member = np.lexsort((split, row_of)).astype(np.int64)
     by_row, by_split = row_of[member], split[member]
     new = np.ones(len(member), dtype=bool)

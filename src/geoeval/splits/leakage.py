@@ -7,7 +7,7 @@ first pairs in a fixed order, as many as the settings allow.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -146,8 +146,6 @@ def worst(gates: Sequence[GateResult]) -> Status:
 
 def _replaced(gate: GateResult, rows: IntArray) -> GateResult:
     """The same gate, its witnesses' rows counted in the whole table."""
-    from dataclasses import replace
-
     moved = tuple(replace(one, rows=(int(rows[one.rows[0]]), int(rows[one.rows[1]]))) for one in gate.witnesses)
     return replace(gate, witnesses=moved)
 
@@ -240,14 +238,12 @@ def _near_duplicate(seen: _Checked) -> GateResult:
         unknown["perceptual_hash"] = table.n - len(rows)
     if table.flat:
         notes["flat_images"] = f"{len(table.flat)} images are too flat to be compared, first {table.flat[0]!r}"
-    if len(rows):
+    mixed = recipes(table) if len(recipes(table)) > 1 else []
+    if mixed:
+        notes["recipes"] = ", ".join(one or "none declared" for one in mixed)
+    elif len(rows):
         from geoeval.splits.hamming import accidental_pairs, hamming_across
 
-        if len(recipes(table)) > 1:
-            named = ", ".join(one or "none declared" for one in recipes(table))
-            return GateResult(
-                "near_duplicate", "not_evaluable", "evidence_mismatch", 0, (), {}, unknown, {"recipes": named}
-            )
         found = hamming_across(table.perceptual[rows], seen.split[rows], settings.radius, witnesses=settings.witnesses)
         counts["perceptual_hash"] = found.count
         expected = accidental_pairs(len(rows), settings.radius)
@@ -263,7 +259,8 @@ def _near_duplicate(seen: _Checked) -> GateResult:
     if alike is not None:
         counts["label_set"] = alike.count
         witnesses += _near_witnesses("label_set", alike, labelled, seen, "similarity")
-    return _result("near_duplicate", seen, counts, witnesses[: settings.witnesses], unknown, notes)
+    result = _result("near_duplicate", seen, counts, witnesses[: settings.witnesses], unknown, notes)
+    return replace(result, status="not_evaluable", reason="evidence_mismatch") if mixed and not result.count else result
 
 
 def _near_witnesses(name: str, found: Across, rows: IntArray, seen: _Checked, unit: str) -> list[Witness]:
@@ -324,6 +321,10 @@ def _complete(table: SampleTable, settings: SplitSettings) -> GateResult:
     counts = {"split_missing": len(missing), "record_invalid": len(table.invalid) + homeless + sum(lacking.values())}
     notes = dict.fromkeys(missing, "this split has no sample")
     notes |= {one.record: one.says for one in table.invalid[: settings.witnesses]}
+    split_of, id_of = table.splits()[0], table.codes("sample_id")
+    twins = table.n - len(np.unique(np.stack([split_of, id_of], axis=1), axis=0))
+    if twins:
+        notes["sample_id"] = f"{twins} samples have the id of another one of their split"
     if homeless:
         notes["split"] = f"{homeless} samples are in no split"
     notes |= {name: f"required, and {times} samples say nothing" for name, times in lacking.items()}

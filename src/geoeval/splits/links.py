@@ -10,8 +10,9 @@ import numpy as np
 
 from geoeval.errors import InputError
 from geoeval.model import IntArray
+from geoeval.splits.assets import is_vector
 from geoeval.splits.record import IDENTITIES, MEMBERS, known, tidy
-from geoeval.splits.table import SampleTable, coded
+from geoeval.splits.table import Mask, SampleTable, coded
 
 #: Relations by value: name to the fields whose values are pooled. An image that is raw here and processed there is one.
 BYTES: dict[str, tuple[str, ...]] = {
@@ -181,7 +182,10 @@ def boxes_of(table: SampleTable, rows: IntArray) -> Any:
 
 
 def unknown_values(table: SampleTable, fields: Sequence[str] = (*IDENTITIES, *MEMBERS)) -> dict[str, int]:
-    """How many samples say nothing in a field; fields that all samples fill are left out.
+    """How many samples say nothing in a field although they could; fields that all samples fill are left out.
+
+    Spared are the features of a label that holds none, the geometry of a label that is a mask, and the perceptual hash
+    of a flat image.
 
     Examples
     --------
@@ -190,16 +194,34 @@ def unknown_values(table: SampleTable, fields: Sequence[str] = (*IDENTITIES, *ME
     """
     out: dict[str, int] = {}
     for name in fields:
-        if name in MEMBERS:
-            rows, _, _ = member_pairs(table, (name,))
-            blank = table.n - len(np.unique(rows))
-        elif name == "bbox":
-            blank = table.n - int(table.has_box().sum())
-        elif name == "perceptual_hash":
-            blank = table.n - int(table.hashed.sum()) - len(table.flat)
-        else:
-            column = table.texts.get(name)
-            blank = table.n if column is None else int(column.null_count)
-        if blank:
+        said = _said(table, name)
+        if blank := int(table.n - said.sum()):
             out[name] = blank
     return out
+
+
+def _said(table: SampleTable, name: str) -> Mask:
+    """(n,) True where a field says something, or has nothing to say."""
+    said = np.zeros(table.n, dtype=np.bool_)
+    if name in MEMBERS:
+        said[member_pairs(table, (name,)).row] = True
+        said[empty_labels(table)] = True
+    elif name == "bbox":
+        said = table.has_box()
+    elif name == "perceptual_hash":
+        said = table.hashed | np.isin(table.codes("sample_id"), _codes_of(table, table.flat))
+    elif name in table.strata:
+        said = coded(table.strata[name])[0] >= 0
+    else:
+        said = table.codes(name) >= 0
+    if name == "label_geometry_hash" and "label" in table.texts:
+        codes, words = coded(table.texts["label"])
+        masks = np.array([not is_vector(word) for word in words] + [False], dtype=np.bool_)
+        said = said | masks[codes]
+    return said
+
+
+def _codes_of(table: SampleTable, ids: Sequence[str]) -> IntArray:
+    words = coded(table.texts["sample_id"])[1]
+    wanted = set(ids)
+    return np.array([at for at, word in enumerate(words) if word in wanted], dtype=np.int64)

@@ -252,7 +252,7 @@ def read_manifest(path: Path, *, sha256: str | None = None, open_fixture: bool =
     try:
         data = Path(path).read_bytes()
         content = json.loads(data)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{name}: cannot be read as a split manifest ({error})") from error
     if not isinstance(content, dict) or set(content) != _KEYS or content.get("schema") != SCHEMA:
         found = sorted(set(content) ^ _KEYS) if isinstance(content, dict) else type(content).__name__

@@ -86,7 +86,7 @@ def asset_listing(production: Production) -> Mapping[str, tuple[str, int]]:
     try:
         data = production.assets.read_bytes()
         content = json.loads(data)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{name}: cannot be read as an asset manifest ({error})") from error
     if digest(data) != production.assets_sha256:
         raise InputError(f"{name}: expected the hash {production.assets_sha256[:80]}, found {digest(data)}")
@@ -131,7 +131,7 @@ def _prove(table: SampleTable, row: int, root: Path, listed: Mapping[str, tuple[
 def _check_provenance(table: SampleTable, row: int, path: Path, name: str) -> None:
     try:
         content: Any = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: provenance {path.name!r} is not JSON ({error})") from error
     if not isinstance(content, dict) or set(content) != _PROVENANCE_KEYS or content["schema"] != PROVENANCE_SCHEMA:
         found = sorted(set(content) ^ _PROVENANCE_KEYS) if isinstance(content, dict) else type(content).__name__

@@ -201,7 +201,21 @@ def sample_from_json(line: bytes | str, where: str) -> Sample:
         sample: Sample = _reader().validate_json(line, strict=True)
     except ValidationError as error:
         raise InputError(_complaint(error, _name_in(line, where))) from error
+    _refuse_repeats(line, f"{where}, record {sample.sample_id!r}")
     return checked(sample, where)
+
+
+def _refuse_repeats(line: bytes | str, name: str) -> None:
+    """Refuse a field that stands twice: readers differ in which one they take."""
+    import json
+
+    def once(pairs: list[tuple[str, Any]]) -> None:
+        keys = [key for key, _ in pairs]
+        if len(set(keys)) < len(keys):
+            twice = next(key for at, key in enumerate(keys) if key in keys[:at])
+            raise InputError(f"{name}: field {twice!r} stands there more than once")
+
+    json.loads(line, object_pairs_hook=once)
 
 
 def sample_from_mapping(data: Mapping[str, Any], where: str) -> Sample:
@@ -293,7 +307,7 @@ def _name_in(line: bytes | str, where: str) -> str:
     try:
         data = json.loads(line)
         return f"{where}, record {data['sample_id']!r}"
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return where
 
 

@@ -70,7 +70,7 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
                 number += 1
                 where = f"{path.name}, row {number}"
                 box = None if bounds is None else bounds[at].tolist()
-                yield where, partial(sample_from_mapping, _plain_row(row, box, crs), where)
+                yield where, partial(_row_sample, row, box, crs, where)
 
 
 def _geo_column(metadata: Mapping[bytes, bytes]) -> tuple[str | None, str]:
@@ -81,10 +81,21 @@ def _geo_column(metadata: Mapping[bytes, bytes]) -> tuple[str | None, str]:
 
     from geoeval.geometry.crs import describe
 
-    geo = json.loads(metadata[b"geo"])
-    column = geo["primary_column"]
-    crs = geo["columns"][column].get("crs", "OGC:CRS84")
-    return str(column), "" if crs is None else describe(pyproj.CRS.from_user_input(crs))
+    try:
+        geo = json.loads(metadata[b"geo"])
+        column = str(geo["primary_column"])
+        crs = geo["columns"][column].get("crs", "OGC:CRS84")
+        return column, "" if crs is None else describe(pyproj.CRS.from_user_input(crs))
+    except (KeyError, TypeError, ValueError, pyproj.exceptions.CRSError) as error:
+        raise InputError(f"the file's GeoParquet metadata cannot be read ({error!r}); write it again") from error
+
+
+def _row_sample(row: Mapping[str, Any], box: Sequence[float] | None, crs: str, where: str) -> Sample:
+    try:
+        data = _plain_row(row, box, crs)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{where}: bbox or strata cannot be read ({error!r})") from error
+    return sample_from_mapping(data, where)
 
 
 def _plain_row(row: Mapping[str, Any], box: Sequence[float] | None, crs: str) -> dict[str, Any]:

@@ -12,18 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from geoeval.errors import InputError
+from geoeval.errors import GeoevalError, InputError
 from geoeval.evidence.canonical import canonical_bytes, digest, file_digest
 from geoeval.model import ObjectArray
 from geoeval.splits.assets import (
     MAX_VALUES,
     Frame,
-    LabelSet,
     asset_path,
     image_frame,
-    in_pixels,
     is_vector,
-    label_set,
+    label_shapes,
+    placed_labels,
     recipe_id,
 )
 from geoeval.splits.record import MEMBERS, Sample, missing_fields, record_hash
@@ -62,9 +61,7 @@ class Settled:
     sample: Sample
     codes: Any = None
     flat: bool = False
-    labels: ObjectArray | None = None
-    pixel_labels: ObjectArray | None = None
-    label_crs: str = ""
+    labels: Any = None
 
 
 def read_source(
@@ -189,17 +186,17 @@ def settled(sample: Sample, root: Path, where: str, max_values: int = MAX_VALUES
     image = "processed_image" if "processed_image" in paths else "raw_image"
     codes, flat = None, False
     if image in paths:
-        codes, flat = _perceptual(paths[image], f"{where}: {image}")
+        codes, flat = _perceptual(paths[image], f"{where}: {image}", max_values)
         if codes is None or sample.perceptual_recipe not in (None, recipe_id()):
             # A hash of a flat image, or of another recipe, says nothing here: it is recomputed, never compared.
             sample = dataclasses.replace(sample, perceptual_hash=None, perceptual_recipe=None)
         if codes is not None:
             found |= {"perceptual_hash": f"{int(codes[0]):016x}", "perceptual_recipe": recipe_id()}
-    labels = label_set(paths["label"], f"{where}: label") if "label" in paths else None
-    if labels is not None:
+    shapes = label_shapes(paths["label"], f"{where}: label") if "label" in paths else None
+    if shapes is not None:
         from geoeval.splits.labelsets import geometry_hash
 
-        found["label_geometry_hash"] = geometry_hash(labels.geometry)
+        found["label_geometry_hash"] = geometry_hash(shapes[0])
     _compare(sample, found, where)
     whole = dataclasses.replace(sample, **found)
     computed = record_hash(whole)
@@ -209,7 +206,7 @@ def settled(sample: Sample, root: Path, where: str, max_values: int = MAX_VALUES
             "it was hashed"
         )
     whole = dataclasses.replace(whole, record_sha256=computed)
-    return _with_labels(whole, codes, flat, labels, frames.get(image))
+    return Settled(whole, codes, flat, None if shapes is None else placed_labels(*shapes, frames.get(image)))
 
 
 def _require(done: Settled, required: Sequence[str], where: str) -> None:
@@ -230,13 +227,6 @@ def _require(done: Settled, required: Sequence[str], where: str) -> None:
         )
 
 
-def _with_labels(sample: Sample, codes: Any, flat: bool, labels: LabelSet | None, frame: Frame | None) -> Settled:
-    if labels is None:
-        return Settled(sample, codes, flat)
-    pixels = in_pixels(labels, frame) if frame is not None else None
-    return Settled(sample, codes, flat, labels.geometry if labels.crs else None, pixels, labels.crs)
-
-
 def _compare(sample: Sample, found: Mapping[str, Any], where: str) -> None:
     for name, value in found.items():
         declared = getattr(sample, name)
@@ -247,15 +237,14 @@ def _compare(sample: Sample, found: Mapping[str, Any], where: str) -> None:
             )
 
 
-def _perceptual(path: Path, where: str) -> tuple[Any, bool]:
-    from geoeval.splits import phash
+def _perceptual(path: Path, where: str, max_values: int) -> tuple[Any, bool]:
+    from geoeval.splits.phash import image_codes
 
     try:
-        if phash.is_flat(path):
-            return None, True
-        return np.asarray(phash.orientations(path), dtype=np.uint64), False
-    except (OSError, ValueError) as error:
+        found = image_codes(path, pixel_limit=max_values)
+    except (GeoevalError, OSError, ValueError) as error:
         raise InputError(f"{where}: {path.name!r} cannot be decoded ({error})") from error
+    return (None, True) if found.flat else (found.codes, False)
 
 
 def _check_golden(samples: Iterable[Sample]) -> None:
@@ -277,7 +266,13 @@ def _mapped(work: Callable[[Sample], Any], samples: Sequence[Sample], workers: i
     if workers <= 1:
         yield from map(work, samples)
         return
-    with ThreadPoolExecutor(workers) as pool:
+    import warnings
+
+    from rasterio.errors import NotGeoreferencedWarning
+
+    # Filters of warnings are shared by threads; one that is set around all of them outlives the ones set inside.
+    with warnings.catch_warnings(), ThreadPoolExecutor(workers) as pool:
+        warnings.simplefilter("ignore", NotGeoreferencedWarning)
         yield from pool.map(work, samples)
 
 
@@ -297,8 +292,6 @@ def _table(done: Sequence[Settled], invalid: Sequence[Invalid]) -> SampleTable:
         perceptual=codes,
         hashed=hashed,
         labels=_objects([one.labels for one in done]),
-        pixel_labels=_objects([one.pixel_labels for one in done]),
-        label_crs=[one.label_crs for one in done] if any(one.label_crs for one in done) else None,
         flat=tuple(sorted(one.sample.sample_id for one in done if one.flat)),
         invalid=tuple(sorted(invalid, key=lambda one: (one.record, one.says))),
     )

@@ -62,11 +62,8 @@ class SampleTable:
     hashed
         (n,) True where there is a perceptual hash to compare; flat images have none.
     labels
-        (n,) arrays of label geometries, None where they were not read; None for all where no label was read.
-    pixel_labels
-        As ``labels``, in the pixels of the sample's image; None where no image places them.
-    label_crs
-        (n,) system of the label geometries; "" where they are in pixels or none was read.
+        (n,) label sets (:class:`geoeval.splits.labelsets.LabelSet`), None where a label was not read; None for all
+        where none was.
     flat
         Ids of samples whose image holds too little to be compared.
     invalid
@@ -81,8 +78,6 @@ class SampleTable:
     perceptual: Codes
     hashed: Mask
     labels: ObjectArray | None = None
-    pixel_labels: ObjectArray | None = None
-    label_crs: ObjectArray | None = None
     flat: tuple[str, ...] = ()
     invalid: tuple[Invalid, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -139,8 +134,6 @@ class SampleTable:
             perceptual=self.perceptual[rows],
             hashed=self.hashed[rows],
             labels=None if self.labels is None else self.labels[rows],
-            pixel_labels=None if self.pixel_labels is None else self.pixel_labels[rows],
-            label_crs=None if self.label_crs is None else self.label_crs[rows],
         )
 
     def with_splits(self, splits: Sequence[str | None]) -> SampleTable:
@@ -155,8 +148,6 @@ class SampleTable:
         perceptual: Any = None,
         hashed: Any = None,
         labels: ObjectArray | None = None,
-        pixel_labels: ObjectArray | None = None,
-        label_crs: Any = None,
         strata: Mapping[str, Any] | None = None,
         flat: tuple[str, ...] = (),
         invalid: tuple[Invalid, ...] = (),
@@ -201,8 +192,6 @@ class SampleTable:
             perceptual=codes,
             hashed=has_code,
             labels=labels,
-            pixel_labels=pixel_labels,
-            label_crs=None if label_crs is None else np.asarray(label_crs, dtype=np.object_),
             flat=flat,
             invalid=invalid,
             notes=notes or {},
@@ -336,9 +325,7 @@ def joined(tables: Sequence[SampleTable]) -> SampleTable:
         bounds=np.concatenate([table.bounds for table in tables]),
         perceptual=np.concatenate([_widened(table.perceptual, width) for table in tables]),
         hashed=np.concatenate([table.hashed for table in tables]),
-        labels=_joined_objects([(table.labels, table.n) for table in tables], None),
-        pixel_labels=_joined_objects([(table.pixel_labels, table.n) for table in tables], None),
-        label_crs=_joined_objects([(table.label_crs, table.n) for table in tables], ""),
+        labels=_joined_labels(tables),
         flat=tuple(name for table in tables for name in table.flat),
         invalid=tuple(one for table in tables for one in table.invalid),
         notes={name: says for table in tables for name, says in table.notes.items()},
@@ -350,16 +337,11 @@ def _widened(codes: Codes, width: int) -> Codes:
     return codes if codes.shape[1] == width else np.repeat(codes[:, :1], width, axis=1)
 
 
-def _joined_objects(parts: Sequence[tuple[ObjectArray | None, int]], blank: Any) -> ObjectArray | None:
-    if all(part is None for part, _ in parts):
+def _joined_labels(tables: Sequence[SampleTable]) -> ObjectArray | None:
+    if all(table.labels is None for table in tables):
         return None
-    out = np.full(sum(n for _, n in parts), blank, dtype=np.object_)
-    start = 0
-    for part, n in parts:
-        if part is not None:
-            out[start : start + n] = part
-        start += n
-    return out
+    parts = [np.full(table.n, None, dtype=np.object_) if table.labels is None else table.labels for table in tables]
+    return np.concatenate(parts)
 
 
 def table_of(samples: Sequence[Sample], **more: Any) -> SampleTable:

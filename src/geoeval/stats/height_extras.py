@@ -158,6 +158,10 @@ def elevation_remarks(totals: Totals) -> tuple[Finding, ...]:
     """Findings on the first total: a census, too few checkpoints, errors that are not normal."""
     points, n = int(totals["checkpoints"][0]), int(totals["n"][0])
     found = []
+    known = int(totals["reference_valid"][0])
+    if known and not n:
+        says = f"the reference has {known} heights, and the prediction has none at any of these places"
+        found.append(Finding("no-overlap", "major", (), says, "check the coordinate systems and nodata of both sides"))
     if n and not points:
         says = f"two rasters were compared cell by cell ({n} cells): {CENSUS}; NSSDA and ASPRS figures are not given"
         found.append(Finding("heights-census", "info", (), says, "compare with independent checkpoints"))
