@@ -12,7 +12,7 @@ import pytest
 
 from geoeval.bundling import Scored, commit, inputs_of, options_json, write_result, write_run
 from geoeval.estimation import Plan
-from geoeval.evaluation import Policy, evaluate
+from geoeval.evaluation import evaluate
 from geoeval.evaluators.detection import Detection
 from geoeval.evaluators.footprint import Footprint
 from geoeval.evaluators.raster import Raster
@@ -20,6 +20,7 @@ from geoeval.evidence.shape import load_schema
 from geoeval.gates import decide_families, parse_gate
 from geoeval.options import Columns, Pairing, Source
 from geoeval.recount import recount
+from geoeval.summary import Policy
 from geoeval.verify import verify
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"

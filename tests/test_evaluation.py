@@ -9,16 +9,11 @@ import pytest
 
 from geoeval.estimation import Plan
 from geoeval.evaluation import (
-    Policy,
     as_source,
-    demanded_gates,
     evaluate,
     field_names,
-    merged_findings,
     run,
-    signature,
     sorted_records,
-    summarise,
     tally_all,
     units_of,
     with_demanded,
@@ -32,6 +27,7 @@ from geoeval.evidence.shape import evaluation_json
 from geoeval.gates import parse_gate
 from geoeval.model import Finding, Records
 from geoeval.options import Pairing, Source
+from geoeval.summary import Policy, demanded_gates, merged_findings, signature, summarise
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 PLAN = Plan(redraws=40, ranked_redraws=10)

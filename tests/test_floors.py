@@ -31,6 +31,7 @@ FLOORS = {
     "splits": 4,
     "evaluators": 5,
     "config": 6,
+    "summary": 6,
     "evaluation": 7,
     "recount": 7,
     "bundling": 7,

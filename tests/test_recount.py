@@ -11,11 +11,12 @@ import pytest
 from geoeval.bundling import Scored, write_run
 from geoeval.errors import BundleError
 from geoeval.estimation import Plan
-from geoeval.evaluation import Policy, evaluate
+from geoeval.evaluation import evaluate
 from geoeval.evaluators.validation import Validation
 from geoeval.gates import decide_families, parse_gate
 from geoeval.options import Pairing
 from geoeval.recount import recount
+from geoeval.summary import Policy
 from geoeval.verify import verify
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "validation"

@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "evaluate": "geoeval.evaluation",
     "run": "geoeval.evaluation",
-    "Policy": "geoeval.evaluation",
+    "Policy": "geoeval.summary",
     "Result": "geoeval.evaluation",
     "estimate": "geoeval.estimation",
     "stratify": "geoeval.estimation",
@@ -110,7 +110,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from geoeval.errors import GeoevalError
     from geoeval.estimation import Plan, estimate, stratify
-    from geoeval.evaluation import Policy, Result, evaluate, run
+    from geoeval.evaluation import Result, evaluate, run
     from geoeval.evaluators.change import Change
     from geoeval.evaluators.detection import Detection
     from geoeval.evaluators.elevation import Elevation
@@ -138,3 +138,4 @@ if TYPE_CHECKING:
     from geoeval.options import Columns, Pairing, Source
     from geoeval.stats.interval import wilson
     from geoeval.stats.tally import Tally
+    from geoeval.summary import Policy

@@ -15,13 +15,14 @@ from geoeval.config.families import evaluator_of
 from geoeval.config.product import bound_files, product_verdicts, projections
 from geoeval.errors import InputError
 from geoeval.estimation import Plan
-from geoeval.evaluation import Policy, Result, field_names, run, tally_all, units_of, with_demanded
+from geoeval.evaluation import Result, field_names, run, tally_all, units_of, with_demanded
 from geoeval.evidence.canonical import canonical_bytes
 from geoeval.evidence.raw import ledger_json
 from geoeval.gates import apply_waivers, decide_families, exit_code
 from geoeval.ledger import Evaluator, Ledger
 from geoeval.model import Verdict
 from geoeval.readers.unitset import UnitSet
+from geoeval.summary import Policy
 
 
 @dataclass(frozen=True, slots=True)

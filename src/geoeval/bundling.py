@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any, cast
 
 from geoeval.errors import BundleError
-from geoeval.evaluation import Policy, Result, demanded_gates
+from geoeval.evaluation import Result
 from geoeval.evidence import tables
 from geoeval.evidence.bundle import Content, write_bundle
 from geoeval.evidence.canonical import canonical_bytes, code_digest, file_digest, plain
@@ -24,6 +24,7 @@ from geoeval.ledger import Evaluator
 from geoeval.model import Verdict
 from geoeval.options import Pairing, Source
 from geoeval.report.layers import VECTOR_FAMILIES
+from geoeval.summary import Policy, demanded_gates
 from geoeval.verify import (
     GALLERY,
     RAW_PREDICTIONS,

@@ -10,7 +10,7 @@ from typing import Any
 from geoeval.config.families import evaluator_of
 from geoeval.errors import BundleError, ConfigError
 from geoeval.estimation import Plan
-from geoeval.evaluation import Policy, field_names, summarise, with_demanded
+from geoeval.evaluation import field_names, with_demanded
 from geoeval.evidence.documents import document_of, metrics_from_json
 from geoeval.evidence.raw import ledger_from_json
 from geoeval.evidence.shape import evaluation_json
@@ -18,6 +18,7 @@ from geoeval.evidence.verify_files import read_listing
 from geoeval.ledger import Ledger, Row
 from geoeval.model import Evaluation
 from geoeval.options import Pairing
+from geoeval.summary import Policy, summarise
 from geoeval.verify import gates_of
 
 _SHOWN = 20

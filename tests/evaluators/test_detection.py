@@ -272,7 +272,8 @@ def test_a_cap_is_applied_by_score_and_said():
     tallied = Detection(max_detections=1).tally(scene)
     assert whole(tallied).sums["above_max_detections"] == 1
     assert whole(tallied).sums == {**whole(tallied).sums, "tp": 1, "fn": 1}
-    assert [finding.says for finding in tallied.findings] == ["the cap of 1 detections a class and unit cut 1 of 2 in all"]
+    said = [finding.says for finding in tallied.findings]
+    assert said == ["the cap of 1 detections a class and unit cut 1 of 2 in all"]
 
 
 def test_there_is_no_cap_of_one_hundred_by_default():

@@ -13,7 +13,7 @@ import shapely
 
 from geoeval.bundling import Scored, write_run
 from geoeval.estimation import Plan
-from geoeval.evaluation import Policy, evaluate
+from geoeval.evaluation import evaluate
 from geoeval.evaluators.footprint import Footprint
 from geoeval.evidence.raw import failure_gallery
 from geoeval.evidence.tables import case_tables
@@ -23,6 +23,7 @@ from geoeval.options import Pairing
 from geoeval.report.gallery import chosen, counts
 from geoeval.report.html import Page, page_bytes
 from geoeval.report.words import REASONS
+from geoeval.summary import Policy
 from geoeval.verify import verify
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "footprint"

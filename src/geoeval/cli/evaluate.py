@@ -162,8 +162,9 @@ def command(family: str, **given: Any) -> None:
     the usual names, and every guess is printed.
     """
     from geoeval.cli.show import progress_bar, show_result
-    from geoeval.evaluation import Policy, evaluate, with_demanded
+    from geoeval.evaluation import evaluate, with_demanded
     from geoeval.gates import exit_code
+    from geoeval.summary import Policy
 
     if family not in FAMILIES:
         raise ConfigError(f"unknown family {family!r}; {nearest_spelling(family, FAMILIES)}")

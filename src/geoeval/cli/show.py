@@ -62,6 +62,7 @@ def show_result(result: Result, *, as_json: bool, folder: Path | None = None) ->
     for name, text in result.notes.items():
         out.print(f"[dim]{name}: {text}[/dim]")
     out.print(estimates_table(f"{evaluation.family}", evaluation.estimates))
+    _print_design(out, evaluation)
     _print_classes(out, evaluation)
     _print_strata(out, evaluation)
     _print_excluded(out, evaluation)
@@ -131,7 +132,8 @@ def estimates_table(title: str, estimates: Mapping[str, Estimate]) -> Any:
         "support (clusters)",
         "remarks",
     ):
-        table.add_column(name, justify="right" if name == "value" else "left", overflow="fold")
+        right = name == "value"
+        table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=name == "metric")
     for name, given in estimates.items():
         unit = "" if given.unit == "1" else given.unit
         table.add_row(name, number(given), unit, bounds(given), support(given), remarks(given))
@@ -154,6 +156,26 @@ def worst_stratum(family: str, strata: tuple[Stratum, ...]) -> tuple[Stratum, st
 def _rank(one: Stratum, name: str, more_is_better: bool) -> tuple[float, list[tuple[str, str]]]:
     value = float(one.estimates[name].value or 0.0)
     return (value if more_is_better else -value), sorted(one.by.items())
+
+
+def _print_design(out: Console, evaluation: Evaluation) -> None:
+    """Adjusted figures with the standard errors of the sampling design."""
+    errors = evaluation.details.get("standard_errors")
+    if not errors:
+        return
+    from rich.table import Table
+
+    table = Table(title="by the sampling design", title_justify="left", box=None, pad_edge=False)
+    for name in ("class", "figure", "value", "standard error", "interval", "remarks"):
+        table.add_column(name, justify="right" if name in ("value", "standard error") else "left", overflow="fold")
+    rows = [("", "accuracy_adjusted", evaluation.estimates["accuracy_adjusted"], errors["accuracy_adjusted"])]
+    for label, named in errors["per_class"].items():
+        rows += [(label, name, evaluation.per_class[label][name], error) for name, error in named.items()]
+    for label, name, given, error in rows:
+        unit = "" if given.unit == "1" else f" {given.unit}"
+        shown = "" if error is None else f"{error:.4g}{unit}"
+        table.add_row(label, name, number(given) + unit, shown, bounds(given), remarks(given))
+    out.print(table)
 
 
 def _print_classes(out: Console, evaluation: Evaluation) -> None:

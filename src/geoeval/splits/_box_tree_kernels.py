@@ -142,10 +142,8 @@ def candidates(tree: Tree, me: int, after: int, limit: float, stack: IntArray, f
 
 
 @kernel
-def _bounded(gap: float, chord: float) -> tuple[float, float]:
-    """Between which lengths the geodesic lies, from a gap in latitude (chord NaN) or from a chord."""
-    if math.isnan(chord):
-        return math.radians(gap) * LEAST_RADIUS, math.radians(gap) * MOST_RADIUS
+def _bounded(chord: float) -> tuple[float, float]:
+    """Between which lengths the geodesic over a chord lies."""
     if chord == 0.0:
         return 0.0, 0.0
     if math.isinf(chord):
@@ -185,13 +183,14 @@ def decide(
     if math.radians(gap) * LEAST_RADIUS > limit + 1.0:
         return _APART, np.inf
     gap, chord, _, _, _, _ = closest(shapes, curves, i, j, limit + 1e-2, enough, stack)
-    low, high = _bounded(gap, chord)
     if math.isnan(chord):
         if frame[i, 2] > frame[j, 3]:
             length = _meridian(frame[i, 2]) - _meridian(frame[j, 3])
         else:
             length = _meridian(frame[j, 2]) - _meridian(frame[i, 3])
         low, high = max(length - TOUCHING, 0.0), length + TOUCHING
+    else:
+        low, high = _bounded(chord)
     if high <= limit:
         return _TOO_CLOSE, low
     if low > limit:

@@ -28,6 +28,9 @@ from geoeval.splits.table import SampleTable
 REPORT_SCHEMA = "geoeval/split-report/1"
 REPORT = "split.json"
 
+#: Notes of gates that name no sample.
+_NAMELESS = ("accidental_pairs", "buffer_m", "empty_labels", "left_out", "recipes")
+
 
 class SplitRefused(LeakageError):
     """A split that does not hold; ``gates`` says where."""
@@ -258,6 +261,7 @@ def _report(
                 "count": gate.count,
                 "counts": dict(gate.counts),
                 "unknown": dict(gate.unknown),
+                "notes": {name: says for name, says in gate.notes.items() if name in _NAMELESS},
             }
             for gate in gates
         ],

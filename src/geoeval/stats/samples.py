@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -137,9 +138,7 @@ def sizes(totals: Totals) -> Sizes:
     return Sizes(cells, quanta / PER_UNIT, unit)
 
 
-def design_estimates(
-    totals: Totals, design: Design | None, confidence: float = 0.95
-) -> dict[str, dict[str, Estimate] | dict[str, dict[str, Estimate]]]:
+def design_estimates(totals: Totals, design: Design | None, confidence: float = 0.95) -> dict[str, dict[str, Any]]:
     """Adjusted accuracy and areas with the standard errors of the design.
 
     Parameters
@@ -154,7 +153,7 @@ def design_estimates(
     Returns
     -------
     dict
-        ``estimates`` by key, and ``per_class`` by label and key.
+        ``estimates`` by key, ``per_class`` by label and key, and the ``standard_errors`` of both, in the same shape.
 
     Examples
     --------
@@ -171,12 +170,13 @@ def design_estimates(
     method = f"design:{design}"
     if figures is None:
         missing = Estimate(None, "1", n, reason="not_applicable")
-        return {"estimates": {"accuracy_adjusted": missing}, "per_class": {}}
+        return {"estimates": {"accuracy_adjusted": missing}, "per_class": {}, "standard_errors": {}}
 
     def estimate(figure: DesignFigure, support: int, unit: str = "1", most: float = 1.0) -> Estimate:
         return _estimate(figure, support, unit, most, confidence, method)
 
     per_class: dict[str, dict[str, Estimate]] = {}
+    errors: dict[str, dict[str, float | None]] = {}
     for at, label in enumerate(classes):
         share = figures.area_share[at]
         predicted = _count(found, 1, label)
@@ -188,7 +188,17 @@ def design_estimates(
             else Estimate(None, size.unit, n, reason="not_applicable"),
             "area_share": estimate(share, n),
         }
-    return {"estimates": {"accuracy_adjusted": estimate(figures.accuracy, n)}, "per_class": per_class}
+        errors[label] = {
+            "precision_adjusted": figures.precision[at].standard_error,
+            "recall_adjusted": figures.recall[at].standard_error,
+            "area": share.times(size.area).standard_error if size.area > 0 else None,
+            "area_share": share.standard_error,
+        }
+    return {
+        "estimates": {"accuracy_adjusted": estimate(figures.accuracy, n)},
+        "per_class": per_class,
+        "standard_errors": {"accuracy_adjusted": figures.accuracy.standard_error, "per_class": errors},
+    }
 
 
 def _by_map_class(found: Samples) -> bool:
