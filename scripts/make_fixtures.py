@@ -2,7 +2,8 @@
 
 Twenty-four areas of interest, half of them urban and half rural, half in the north and half in the south, so that every
 critical subgroup holds twelve. Each family gets one small folder in which predictions differ from references by planted
-errors: misses, inventions, shifted shapes, wrong classes. Nothing here measures a product.
+errors: misses, inventions, shifted shapes, wrong classes. Split manifests say that these areas are protected test
+samples, and that six others, 2.5 km away, are for development. Nothing here measures a product.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ EPSG = 32631
 ORIGIN = (500_000.0, 5_600_000.0)
 SIDE = 400.0
 SEASONS = ("spring", "summer", "autumn")
+BUFFER_M = 2000.0
+
+#: Samples of the development side: one row of areas below those that are evaluated.
+DEVELOPMENT = {f"dev-{i:02d}": role for i, role in enumerate(("train",) * 4 + ("val", "calibration"), start=1)}
 
 
 def strata(index: int) -> dict[str, str]:
@@ -297,10 +302,67 @@ def units() -> None:
     write_csv(ROOT / "units.csv", ("unit", "aoi", "region", "context", "season"), rows)
 
 
+def split_records() -> list[dict[str, Any]]:
+    """What the split says about each area: no two share anything."""
+    side = 480.0
+    areas = [(aoi, "test", index, f"raster/reference/{aoi}.tif") for index, aoi in enumerate(AOIS)]
+    for index, (name, role) in enumerate(DEVELOPMENT.items(), start=-len(DEVELOPMENT)):
+        label = 1 + np.digitize(smooth(generator("development", index), 48, 1.0), [-0.6, 0.8])
+        path = f"protected/labels/{name}.tif"
+        write_raster(ROOT / path, label.astype(np.uint8), index, 10.0, nodata=0)
+        areas.append((name, role, index, path))
+    records = []
+    for name, role, index, label in areas:
+        x0, y0 = corner(index)
+        records.append(
+            {
+                "sample_id": name,
+                "task": "benchmark",
+                "split": role,
+                "group_id": name,
+                "source_family": f"survey-{name}",
+                "temporal_family": f"period-{name}",
+                "acquisition_id": f"flight-{name}",
+                "parent_raster_id": f"mosaic-{name}",
+                "bbox": [x0, y0, x0 + side, y0 + side],
+                "crs": f"EPSG:{EPSG}",
+                "label": label,
+            }
+        )
+    return records
+
+
+def splits() -> None:
+    """Source and manifests of the split that the benchmark is bound to."""
+    from geoeval.evidence.canonical import canonical_bytes, digest
+    from geoeval.splits import Manifest, SplitSettings, build, read_source
+
+    folder = ROOT / "protected"
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(json.dumps(one, sort_keys=True) + "\n" for one in split_records())
+    (folder / "source.jsonl").write_bytes(lines.encode())
+    settings = SplitSettings(
+        shares={"train": 0.14, "val": 0.03, "calibration": 0.03, "test": 0.8},
+        buffer_m=BUFFER_M,
+        required=("task", "group_id", "source_family", "acquisition_id", "parent_raster_id", "bbox", "label_sha256"),
+    )
+    result = build(read_source(folder / "source.jsonl", root=ROOT), settings, open_fixture=True)
+    for name in ("development", "protected"):
+        # No sample has an image, so that the versions of image libraries bind nothing and would only move the bytes.
+        recipe = {"radius": settings.radius, "recipe": None, "recipe_id": None}
+        content = {**result.manifests[name].content, "perceptual": recipe}
+        manifest = Manifest(content, digest(canonical_bytes(content)))
+        (folder / f"{name}.json").write_bytes(manifest.data())
+
+
 def readme() -> None:
-    """List every file with its sha256."""
+    """List every file with its sha256, but those of the split fixture, which is another script's."""
     files = sorted(
-        path for path in ROOT.rglob("*") if path.is_file() and path.name not in ("README.md", "expected.json")
+        path
+        for path in ROOT.rglob("*")
+        if path.is_file()
+        and path.name not in ("README.md", "expected.json")
+        and path.relative_to(ROOT).parts[0] != "splits"
     )
     lines = [
         "# Fixtures",
@@ -327,6 +389,7 @@ def main() -> None:
     heights()
     anomalies()
     units()
+    splits()
     readme()
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
 from geoeval.bundling import Scored, write_run
-from geoeval.config import Config, load_config, load_waivers
+from geoeval.config import Case, Config, load_config, load_waivers
 from geoeval.config.families import evaluator_of
 from geoeval.config.product import bound_files, product_verdicts, projections
+from geoeval.config.protected import open_split, require_cases, with_limits
 from geoeval.errors import InputError
 from geoeval.estimation import Plan
 from geoeval.evaluation import Result, field_names, run, tally_all, units_of, with_demanded
@@ -21,6 +22,7 @@ from geoeval.evidence.raw import ledger_json
 from geoeval.gates import apply_waivers, decide_families, exit_code
 from geoeval.ledger import Evaluator, Ledger
 from geoeval.model import Verdict
+from geoeval.options import Pairing
 from geoeval.readers.unitset import UnitSet
 from geoeval.summary import Policy
 
@@ -78,8 +80,12 @@ def benchmark(
     today: date | None = None,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    open_fixture: bool = False,
 ) -> Benchmark:
     """Score every case of a configuration, decide all gates and write the bundle.
+
+    Where the configuration has ``[splits]``, the leakage gates run first and every case is held to the protected
+    manifest; no evaluator is started before all of that holds.
 
     Parameters
     ----------
@@ -95,6 +101,9 @@ def benchmark(
         Processes for cases of several units.
     progress
         Called with the number of cases done and their total.
+    open_fixture
+        True opens split manifests of a synthetic fixture, in a synthetic run only. The configuration that comes with
+        geoeval needs no permission. Nothing in a file can give it.
 
     Returns
     -------
@@ -106,24 +115,30 @@ def benchmark(
     ConfigError
         Before anything is read, where the configuration is not understood.
     InputError
-        Where a source cannot be used; nothing is written then.
+        Where a source or a split manifest cannot be used; nothing is written then.
+    LeakageError
+        Where the splits leak, or a case is not one of ``test`` and ``background-test``; nothing is written then.
     """
     settings = load_config(config or bundled("configs/benchmark.toml"))
     evaluators = [
         evaluator_of(case.family, case.options, f"case[{at}].options") for at, case in enumerate(settings.cases)
     ]
+    opened = open_split(settings, open_fixture=settings.synthetic and (open_fixture or config is None))
+    prepared = [
+        _prepared(settings, case, evaluator) for case, evaluator in zip(settings.cases, evaluators, strict=True)
+    ]
+    if opened is not None:
+        prepared = [replace(one, units=one.read()) for one in prepared]
+        require_cases(opened, settings.cases, [one.read() for one in prepared])
     plan = plan_of(settings)
     scored: dict[str, Scored] = {}
     problems: list[str] = []
-    for done, (case, evaluator) in enumerate(zip(settings.cases, evaluators, strict=True), start=1):
-        policy = Policy(settings.gates, case.critical, case.min_support)
-        pairing = with_demanded(case.pairing, evaluator, policy)
-        units = units_of(evaluator, case.reference, case.prediction, pairing)
-        fields = field_names(pairing.by)
-        result = run(evaluator, units, fields=fields, plan=plan, policy=policy, workers=workers)
+    for done, one in enumerate(prepared, start=1):
+        units = one.read()
+        result = run(one.evaluator, units, fields=one.fields, plan=plan, policy=one.policy, workers=workers)
         if settings.synthetic:
-            problems += _repeat_problems(case.id, evaluator, units, result)
-        scored[case.id] = Scored(result, evaluator, settings.base)
+            problems += _repeat_problems(one.case.id, one.evaluator, units, result)
+        scored[one.case.id] = Scored(result, one.evaluator, settings.base)
         if progress:
             progress(done, len(settings.cases))
     problems += expected_problems(settings, scored)
@@ -133,7 +148,7 @@ def benchmark(
     if waivers is not None:
         waived = apply_waivers((*verdicts, *product), load_waivers(waivers), today)
         verdicts, product = waived[: len(verdicts)], waived[len(verdicts) :]
-    configuration = settings.resolved()
+    configuration = with_limits(settings.resolved(), opened)
     folder = write_run(
         (out or Path()) / "runs",
         scored,
@@ -142,8 +157,34 @@ def benchmark(
         product,
         synthetic=settings.synthetic,
         bound=(*bound_files(settings), *projections(settings)),
+        splits=None if opened is None else opened.facts(),
     )
     return Benchmark(settings.name, settings.synthetic, scored, verdicts, product, tuple(problems), folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A case that is ready to be read; ``units`` holds what was read already."""
+
+    case: Case
+    evaluator: Evaluator[Any]
+    policy: Policy
+    pairing: Pairing
+    units: UnitSet[Any] | None = None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return field_names(self.pairing.by)
+
+    def read(self) -> UnitSet[Any]:
+        if self.units is not None:
+            return self.units
+        return units_of(self.evaluator, self.case.reference, self.case.prediction, self.pairing)
+
+
+def _prepared(settings: Config, case: Case, evaluator: Evaluator[Any]) -> _Prepared:
+    policy = Policy(settings.gates, case.critical, case.min_support)
+    return _Prepared(case, evaluator, policy, with_demanded(case.pairing, evaluator, policy))
 
 
 def plan_of(settings: Config) -> Plan:

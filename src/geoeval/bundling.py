@@ -62,6 +62,7 @@ def write_run(
     *,
     synthetic: bool = False,
     bound: Iterable[Mapping[str, Any]] = (),
+    splits: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write the bundle of a run.
 
@@ -79,6 +80,8 @@ def write_run(
         True where nothing may be claimed for a product.
     bound
         Further files that the run depends on, as name and sha256.
+    splits
+        The manifests that the cases were held to, by hash; None where there are none.
 
     Returns
     -------
@@ -99,6 +102,7 @@ def write_run(
             for name, one in cases.items()
         },
         "bound": sorted(bound, key=lambda row: str(row["name"])),
+        **({} if splits is None else {"splits": splits}),
     }
     raw = {name: _raw(name, scored, inputs[name]) for name, scored in cases.items()}
     files: dict[str, Content] = {

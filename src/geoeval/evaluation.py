@@ -17,7 +17,7 @@ from geoeval.errors import ConfigError
 from geoeval.estimation import Plan
 from geoeval.ledger import Evaluator, Ledger, Row, Tallied, tally_unit
 from geoeval.model import Estimate, Evaluation, Records, Unit
-from geoeval.options import Pairing, Source
+from geoeval.options import Pairing, Source, stratum_name
 from geoeval.readers.unitset import UnitSet
 from geoeval.summary import Policy, merged_findings, summarise
 
@@ -127,10 +127,10 @@ def field_names(by: Iterable[str]) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> field_names(["region", "area:100,500", "slope=slope.tif:5,15"])
-    ('region', 'area', 'slope')
+    >>> field_names(["region", "area:100,500", "slope=slope.tif:5,15", "addr:street"])
+    ('region', 'area', 'slope', 'addr:street')
     """
-    return tuple(text.split(":")[0].split("=")[0] for text in by)
+    return tuple(stratum_name(text) for text in by)
 
 
 def with_demanded(pairing: Pairing, evaluator: Evaluator[Any], policy: Policy) -> Pairing:

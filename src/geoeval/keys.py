@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 _OBJECTS = ("tp", "fp", "fn", "precision", "recall", "f1")
 
 _POLYGONS = (
@@ -207,3 +209,47 @@ def known_metrics(family: str) -> frozenset[str]:
     (True, False)
     """
     return frozenset(KEYS[family]) | frozenset(CLASS_KEYS.get(family, ()))
+
+
+#: Figures of which more is better (True) or less is better (False); a comparison of two candidates is read by this.
+MORE_IS_BETTER: dict[str, bool] = {
+    **dict.fromkeys(
+        (
+            *("tp", "precision", "recall", "f1", "ap50", "ap50_95", "iou_mean", "iou_median", "dice_mean"),
+            *("area_iou", "area_dice", "boundary_precision", "boundary_recall", "boundary_f1", "sq", "rq", "pq"),
+            *("valid_prediction", "completeness", "correctness", "quality", "worst_kind_f1", "date_exact"),
+            *("accuracy", "mean_iou", "mean_iou_reference_classes", "macro_f1", "kappa", "coverage"),
+            *("accuracy_adjusted", "balanced_accuracy", "mcc", "frequency_weighted_iou", "macro_f1_all_classes"),
+            "accuracy_area_weighted",
+        ),
+        True,
+    ),
+    **dict.fromkeys(
+        (
+            *("fp", "fn", "ece", "brier", "aurc", "eaurc", "augrc", "centroid_distance_mean"),
+            *("centroid_distance_median", "centroid_distance_p95", "area_error_abs_mean", "polis_mean"),
+            *("hausdorff_mean", "split_references", "merged_references", "rms_distance", "rmse", "ce90", "ce95"),
+            *("date_mae", "quantity_disagreement", "allocation_disagreement", "exchange", "shift"),
+            *("mae", "std", "nmad", "le68", "le90", "le95", "missed_blocker", "missed_critical"),
+            *("unadjudicated", "duplicates", "misclassified", "alarms_per_1000"),
+        ),
+        False,
+    ),
+}
+
+#: Signed errors: the nearer to 0, the better.
+NEARER_ZERO = frozenset({"area_error_mean", "bias_x", "bias_y", "date_bias", "bias", "median"})
+
+
+def better(metric: str) -> Literal["more", "less", "nearer_zero"] | None:
+    """Which way a figure gets better; None for one that is neither good nor bad (a count of cells, a skewness).
+
+    Examples
+    --------
+    >>> better("recall"), better("rmse"), better("bias"), better("count")
+    ('more', 'less', 'nearer_zero', None)
+    """
+    if metric in NEARER_ZERO:
+        return "nearer_zero"
+    more = MORE_IS_BETTER.get(metric)
+    return None if more is None else "more" if more else "less"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,6 +13,9 @@ OnMismatch = Literal["reproject", "refuse"]
 OnUnknown = Literal["refuse", "drop"]
 Align = Literal["nearest", "mode", "bilinear"]
 Design = Literal["stratified", "simple_random", "systematic", "post_stratified"]
+
+#: Numbers behind the last colon of a stratum field: the edges at which it is cut.
+_EDGES = re.compile(r":\s*[-+.\d][-+.\deE,\s]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +87,14 @@ class Pairing:
     align: Align | None = None
     design: Design | None = None
     unit: str | None = None
+
+
+def stratum_name(text: str) -> str:
+    """Name of a stratum field, without its edges and its file; a colon may be part of it.
+
+    Examples
+    --------
+    >>> [stratum_name(text) for text in ("region", "area:100,500", "slope=slope.tif:5,15", "addr:street")]
+    ['region', 'area', 'slope', 'addr:street']
+    """
+    return _EDGES.sub("", text).partition("=")[0].strip()

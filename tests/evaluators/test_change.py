@@ -80,10 +80,10 @@ def test_kinds_must_agree_and_the_worst_one_is_not_masked():
     assert sorted(columns["error_type"][columns["outcome"] != "tp"]) == ["class", "class"]
 
 
-def test_a_kind_that_only_predictions_have_is_listed_and_is_not_the_worst():
+def test_a_kind_that_only_predictions_have_is_listed_and_counts_as_f1_of_0():
     scene = unit(events([box(0)], kind=["added"]), events([box(0), box(50)], kind=["added", "modified"]))
     evaluator = Change()
-    assert figures(evaluator, scene)["worst_kind_f1"] == 1.0
+    assert figures(evaluator, scene)["worst_kind_f1"] == 0.0
     assert figures(evaluator, scene, where=lambda row: row.cell.label == "modified")["f1"] == 0.0
     extras = evaluator.extras(Ledger.of(tally_unit(evaluator, scene)[0]).by_cluster().whole())
     assert extras["excluded_classes"] == ({"label": "modified", "predicted": 1},)
@@ -146,7 +146,7 @@ def test_without_dates_and_kinds_only_places_are_compared():
 def test_a_series_without_events_is_undefined_and_inventions_in_it_count():
     assert Change().tally(unit(events([]), events([]))).cells == {}
     found = figures(Change(), unit(events([]), events([box(0)], kind=["added"])))
-    assert (found["precision"], found["f1"], found["recall"], found["worst_kind_f1"]) == (0.0, 0.0, None, None)
+    assert (found["precision"], found["f1"], found["recall"], found["worst_kind_f1"]) == (0.0, 0.0, None, 0.0)
 
 
 def test_reference_without_prediction():

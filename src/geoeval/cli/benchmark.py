@@ -61,7 +61,7 @@ def _show(found: Benchmark) -> None:
 
     out = console()
     if found.synthetic:
-        out.print("[bold]synthetic data: this proves the harness, not a product[/bold]")
+        out.print("synthetic data: this proves the harness, not a product", style="bold")
     out.print(_families(found))
     out.print(_product(found))
     from geoeval.gates import exit_code
@@ -73,6 +73,7 @@ def _show(found: Benchmark) -> None:
 
 def _families(found: Benchmark) -> Any:
     from rich.table import Table
+    from rich.text import Text
 
     from geoeval.cli.show import bounds, number, support, worst_stratum
     from geoeval.gates import family_status
@@ -96,7 +97,7 @@ def _families(found: Benchmark) -> Any:
             elif worst and at == 0 and worst[1] not in shown:
                 by = ", ".join(f"{key}={value}" for key, value in worst[0].by.items())
                 where = f"{by}: {worst[1]} {number(worst[0].estimates[worst[1]])}"
-            head = (case, f"[{colours[status]}]{status}[/{colours[status]}]") if at == 0 else ("", "")
+            head = (case, Text(status, style=colours[status])) if at == 0 else ("", "")
             unit = "" if given.unit == "1" else f" {given.unit}"
             table.add_row(*head, name, number(given) + unit, bounds(given), support(given), where)
     return table

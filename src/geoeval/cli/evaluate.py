@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -69,6 +69,8 @@ def _both(name: str, text: str, **more: Any) -> Callable[[F], F]:
 @click.argument("family", metavar="FAMILY")
 @click.option("--reference", required=True, help="Reference: a file, a glob or a folder.")
 @click.option("--prediction", required=True, help="Prediction: a file, a glob or a folder; files pair by name.")
+@click.option("--versus", help="A second prediction, the candidate: read like --prediction, compared with it pairwise.")
+@click.option("--metric", help="The figure that decides with --versus.  [default: that by which subgroups rank]")
 @_both("layer", "Layer of a file that holds several.")
 @_both("where", "Keep features for which this holds, for example \"method = 'a' AND score > 0.2\".")
 @_both("crs", "Coordinate system, where the file names none: EPSG:… or pixel.")
@@ -174,6 +176,10 @@ def command(family: str, **given: Any) -> None:
     policy = Policy(_gates(family, given["gate"]), _critical(given["critical"]), given["min_support"])
     pairing = with_demanded(_pairing(given), evaluator, policy)
     sources = {side: _source(side, given) for side in ("reference", "prediction")}
+    if given["versus"] is not None:
+        _compare(evaluator, sources, pairing, plan, policy, given)
+    if given["metric"] is not None:
+        raise ConfigError("--metric names the figure that decides between two predictions; give --versus too.")
     with progress_bar("units") as progress:
         result = evaluate(
             evaluator,
@@ -192,6 +198,36 @@ def command(family: str, **given: Any) -> None:
         folder = write_result(result, evaluator, pairing, plan, policy, given["out"], sources)
     show_result(result, as_json=given["as_json"], folder=folder)
     raise SystemExit(exit_code(result.evaluation.gates))
+
+
+def _compare(
+    evaluator: Any, sources: dict[str, Any], pairing: Any, plan: Any, policy: Any, given: dict[str, Any]
+) -> NoReturn:
+    """Two predictions against one reference; gates are held to the candidate, and nothing else sets the exit code."""
+    from dataclasses import replace
+
+    from geoeval.cli.show import progress_bar
+    from geoeval.cli.show_versus import show_comparison
+    from geoeval.gates import exit_code
+    from geoeval.versus import compare_two
+
+    if given["out"]:
+        raise ConfigError("--out writes the bundle of one prediction; evaluate each by itself, without --versus.")
+    with progress_bar("units") as progress:
+        comparison = compare_two(
+            evaluator,
+            sources["reference"],
+            sources["prediction"],
+            replace(sources["prediction"], path=given["versus"]),
+            metric=given["metric"],
+            pairing=pairing,
+            plan=plan,
+            policy=policy,
+            workers=given["workers"],
+            progress=progress,
+        )
+    show_comparison(comparison, as_json=given["as_json"])
+    raise SystemExit(exit_code(comparison.candidate.evaluation.gates))
 
 
 def _refuse_foreign(family: str, given: dict[str, Any]) -> None:

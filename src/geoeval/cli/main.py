@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import click
 
+from geoeval.cli.streams import steady_streams
 from geoeval.errors import GeoevalError
 
 
@@ -16,6 +17,10 @@ class _Lazy(click.Group):
     _homes: ClassVar[dict[str, tuple[str, str]]] = {
         "evaluate": ("geoeval.cli.evaluate", "Score a prediction against a reference: two files, no configuration."),
         "benchmark": ("geoeval.cli.benchmark", "Score, gate and bundle every case of a configuration."),
+        "compare": ("geoeval.cli.compare", "Compare candidates on held-out predictions; GO or BLOCKED."),
+        "split": ("geoeval.cli.split", "Check, show, build and propose splits that do not leak."),
+        "replay": ("geoeval.cli.replay", "Put a gold set through a runner; compare replays."),
+        "judge": ("geoeval.cli.judge", "Calibrate a judge against a verifier; gate its promotion."),
         "verify": ("geoeval.cli.verify", "Check that a bundle is whole and unchanged."),
         "board": ("geoeval.cli.board", "Show several bundles side by side; JUnit and OpenMetrics exports."),
         "inspect": ("geoeval.cli.inspect", "Say what is in a file, and what would be guessed."),
@@ -57,14 +62,21 @@ def main() -> None:
 
 def run() -> None:
     """Run the command line; a user's mistake ends in a message, never in a traceback."""
+    steady_streams()
     try:
-        main(prog_name="geoeval")
+        try:
+            main(prog_name="geoeval")
+        finally:
+            # Now, where a full disk still ends in a message and an exit code.
+            sys.stdout.flush()
     except GeoevalError as error:
         click.echo(f"{type(error).__name__}: {error}", err=True)
         sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError as error:
+        # A full disk, a forbidden folder, a name that is too long: the machine's say, not a bug.
+        where = f": {str(error.filename)[:200]!r}" if error.filename is not None else ""
+        click.echo(f"OSError: {error.strerror or error}{where}; choose another place, or make room.", err=True)
+        sys.exit(2)
     except MemoryError:
         click.echo(
             "MemoryError: the input does not fit; try fewer objects at once (folders of tiles), or --cluster none.",

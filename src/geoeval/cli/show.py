@@ -24,12 +24,17 @@ _SHOWN_CLASSES = 20
 _SHOWN_STRATA = 40
 
 
-def console(*, stderr: bool = False) -> Console:
-    """A console that is as wide as the terminal, and wide enough in a pipe."""
+def console(*, stderr: bool = False, markup: bool = False) -> Console:
+    """A console that is as wide as the terminal, and wide enough in a pipe.
+
+    Labels and file names are printed as they are: ``[b]`` is no markup and ``:a:`` no picture. Who asks for ``markup``
+    escapes them.
+    """
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else 110, highlight=False)
+    width = None if stream.isatty() else 110
+    return Console(stderr=stderr, width=width, highlight=False, markup=markup, emoji=False)
 
 
 @contextmanager
@@ -60,15 +65,15 @@ def show_result(result: Result, *, as_json: bool, folder: Path | None = None) ->
     out = console()
     evaluation = result.evaluation
     for name, text in result.notes.items():
-        out.print(f"[dim]{name}: {text}[/dim]")
+        out.print(f"{name}: {text}", style="dim")
     out.print(estimates_table(f"{evaluation.family}", evaluation.estimates))
     _print_design(out, evaluation)
     _print_classes(out, evaluation)
     _print_strata(out, evaluation)
     _print_excluded(out, evaluation)
     _print_findings(out, evaluation)
-    _print_gates(out, evaluation)
-    out.print(f"[dim]{evaluation.signature}[/dim]", soft_wrap=True)
+    print_gates(out, evaluation)
+    out.print(evaluation.signature, style="dim", soft_wrap=True)
     if folder is not None:
         out.print(f"bundle {folder}", soft_wrap=True)
 
@@ -77,7 +82,10 @@ def print_json(value: Mapping[str, Any]) -> None:
     """One object on stdout, sorted, rounded as in evidence, without NaN."""
     from geoeval.evidence.canonical import canonical_bytes
 
-    text = json.dumps(json.loads(canonical_bytes(value)), indent=1, ensure_ascii=False, allow_nan=False, sort_keys=True)
+    # A narrow terminal encoding gets escapes that are JSON's own.
+    wide = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    plain = json.loads(canonical_bytes(value))
+    text = json.dumps(plain, indent=1, ensure_ascii=not wide, allow_nan=False, sort_keys=True)
     sys.stdout.write(text + "\n")
 
 
@@ -241,10 +249,12 @@ def _print_findings(out: Console, evaluation: Evaluation) -> None:
         out.print(f"… and {len(kinds) - _SHOWN_FINDINGS} more kinds of findings (--json has all)")
 
 
-def _print_gates(out: Console, evaluation: Evaluation) -> None:
+def print_gates(out: Console, evaluation: Evaluation) -> None:
+    """A table of verdicts, where there are any."""
     if not evaluation.gates:
         return
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title="gates", title_justify="left", box=None, pad_edge=False)
     for name in ("gate", "scope", "limit", "on", "value", "interval", "status", "reason"):
@@ -258,6 +268,6 @@ def _print_gates(out: Console, evaluation: Evaluation) -> None:
         reason = one.reason or ""
         if one.smallest_n is not None and one.status == "not_evaluable":
             reason += f" (at least {one.smallest_n} could pass)"
-        status = f"[{colours[one.status]}]{one.status}[/{colours[one.status]}]"
+        status = Text(one.status, style=colours[one.status])
         table.add_row(one.metric, one.scope, limit, one.on, value, low_high, status, reason)
     out.print(table)

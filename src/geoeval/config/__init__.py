@@ -26,9 +26,15 @@
     file = "evidence/review.json"
     sha256 = "..."
 
+    [splits]
+    development = "splits/development.json"
+    protected = "splits/protected.json"
+    sha256 = "..."
+
 Paths are relative to the file. A gate's direction is always given (``at_least`` or ``at_most``). ``by = "region"``
 holds every subgroup of a field to it, ``label = "car"`` one class, ``scope = "per_class"`` each class. ``critical``
-names the subgroups that must be there, have ``min_support`` observations and pass.
+names the subgroups that must be there, have ``min_support`` observations and pass. With ``[splits]``, every case is
+held against the manifests before an evaluator sees it; see :mod:`geoeval.config.protected`.
 """
 
 from __future__ import annotations
@@ -70,6 +76,9 @@ __all__ = [
 
 Scope = Literal["overall", "per_class", "per_subgroup"]
 
+#: Entries of ``[splits]`` that are paths.
+_PATHS = ("development", "protected", "root")
+
 _PAIRING = tuple(field.name for field in fields(Pairing))
 
 
@@ -85,6 +94,9 @@ class Case:
     options: Mapping[str, Any]
     min_support: int = 0
     critical: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    samples: tuple[str, ...] = ()
+    sample_by: Literal["unit", "cluster"] = "unit"
+    sample_of: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +168,7 @@ class Config:
         }
         bind = {name: [_portable(path) for path in paths] for name, paths in whole.pop("bind").items()}
         projection = [{**row, "file": _portable(row["file"])} for row in whole.pop("projection")]
+        splits = whole.pop("splits")
         return {
             "name": run["name"],
             "synthetic": run["synthetic"],
@@ -165,6 +178,7 @@ class Config:
             "product_gates": product,
             "bind": bind,
             "projection": projection,
+            "splits": splits if splits is None else {**splits, **{name: _portable(splits[name]) for name in _PATHS}},
             **whole,
         }
 
@@ -213,6 +227,7 @@ def parse_config(data: Mapping[str, Any], base: Path) -> Config:
     """
     table = validated(BenchmarkTable, _spelled_out(data))
     cases = tuple(_case(row, base) for row in table.case)
+    _check_samples(table)
     _once([case.id for case in cases], "case", "id")
     gates = tuple(_gate(row, i) for i, row in enumerate(table.gate))
     _once([gate.id for gate in gates], "gate", "id")
@@ -244,6 +259,14 @@ def _once(names: list[str], table: str, key: str) -> None:
             raise ConfigError(f"{table}[{i}].{key}: {name!r} is there already as {first}; give each its own {key}")
 
 
+def _check_samples(table: BenchmarkTable) -> None:
+    """Refuse sample ids where there is no manifest that they could be in."""
+    for i, row in enumerate(table.case):
+        given = [name for name in ("samples", "sample_by", "sample_of") if getattr(row, name)]
+        if given and table.splits is None:
+            raise ConfigError(f"case[{i}].{given[0]}: needs [splits], the manifests that samples are in; there is none")
+
+
 def _case(row: CaseTable, base: Path) -> Case:
     return Case(
         id=row.id,
@@ -260,6 +283,9 @@ def _case(row: CaseTable, base: Path) -> Case:
         options=row.options,
         min_support=row.min_support,
         critical=row.critical,
+        samples=row.samples,
+        sample_by=row.sample_by or "unit",
+        sample_of=row.sample_of,
     )
 
 

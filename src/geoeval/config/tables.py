@@ -76,6 +76,9 @@ class CaseTable:
     """``[[case]]``: two sources, how they become units, and the options of the family's evaluator.
 
     ``critical`` maps a stratum field to the values that must be there, have ``min_support`` and pass.
+
+    Where the run has ``[splits]``, the names that the case's units or clusters bear (``sample_by``) are ids of
+    protected samples, or ``sample_of`` says which sample each name stands for. ``samples`` narrows the case to some.
     """
 
     id: Name
@@ -97,6 +100,22 @@ class CaseTable:
     unit: str | None = None
     min_support: Annotated[int, Field(ge=0)] = 0
     critical: dict[str, Annotated[tuple[Text, ...], Field(min_length=1)]] = field(default_factory=dict)
+    samples: tuple[Text, ...] = ()
+    sample_by: Literal["unit", "cluster"] | None = None
+    sample_of: dict[str, Text] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, config=_STRICT)
+class SplitsTable:
+    """``[splits]``: the manifests that stand between the data and the evaluators.
+
+    ``sha256`` is the hash of the protected manifest that the run is bound to. Assets of samples lie below ``root``.
+    """
+
+    development: Text
+    protected: Text
+    sha256: Sha256
+    root: Text = "."
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -193,6 +212,7 @@ class BenchmarkTable:
     run: RunTable
     case: Annotated[tuple[CaseTable, ...], Field(min_length=1)]
     intervals: IntervalsTable = field(default_factory=IntervalsTable)
+    splits: SplitsTable | None = None
     gate: tuple[GateTable, ...] = ()
     product_gates: ProductGatesTable = field(default_factory=ProductGatesTable)
     bind: dict[str, tuple[Text, ...]] = field(default_factory=dict)

@@ -271,13 +271,11 @@ def _add_dates(sheet: Sheet, place: Places, result: Outcomes, dates: _Dates) -> 
 
 
 def _worst(totals: Totals) -> Scalar:
-    """F1 of the kind that has the lowest, among those that the reference has, in every total."""
+    """F1 of the kind that has the lowest, in every total; one that only predictions have counts as 0."""
     worst = np.full(totals.size, np.nan)
     n = np.zeros(totals.size, dtype=np.int64)
-    for kind in sorted({*totals.names("tp@"), *totals.names("fn@")}):
+    for kind in sorted({*totals.names("tp@"), *totals.names("fp@"), *totals.names("fn@")}):
         counts = Counts(totals[f"tp@{kind}"], totals[f"fp@{kind}"], totals[f"fn@{kind}"])
-        has = np.asarray(counts.tp + counts.fn) > 0
-        value = np.where(has, np.asarray(f1(counts).value, dtype=np.float64), np.nan)
-        worst = np.fmin(worst, value)
+        worst = np.fmin(worst, np.asarray(f1(counts).value, dtype=np.float64))
         n = n + np.asarray(counts.tp + counts.fp + counts.fn)
     return Scalar(worst, n=n, reason="undefined_ratio" if np.all(np.isnan(worst)) else None)

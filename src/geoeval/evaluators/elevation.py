@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from geoeval.layers import Block, Checkpoints, RasterPair
 from geoeval.ledger import Tallied
-from geoeval.model import UNKNOWN, Cell, Finding, FloatArray, Proportion, Quantity, Records, Scalar, Unit
+from geoeval.model import UNKNOWN, Cell, Finding, FloatArray, Proportion, Quantity, Records, Scalar, Unit, scalar_value
 from geoeval.stats.distribution import PER_UNIT, error_sums, moments
 from geoeval.stats.error_cells import BEYOND, KERNEL_CELLS, ErrorCells, Way, way_of
 from geoeval.stats.height_extras import elevation_extras, elevation_remarks
@@ -36,6 +36,9 @@ from geoeval.stats.units import metres_per
 
 #: Upper edges are open, except that of the last bin; in the declared unit.
 DEFAULT_EDGES = (-10.0, -5.0, -2.0, -1.0, -0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+#: Errors from here on are no errors of a DEM; the highest mountain has 8849 m.
+IMPROBABLE_M = 9000.0
 
 #: A first pass for an offset looks at about so many cells.
 _PILOT_CELLS = 65_536
@@ -138,7 +141,15 @@ class Elevation:
 
     def remarks(self, totals: Totals) -> tuple[Finding, ...]:
         """Findings on the errors as a whole: census instead of checkpoints, errors that are not normal."""
-        return elevation_remarks(totals)
+        return (*self._improbable(totals), *elevation_remarks(totals))
+
+    def _improbable(self, totals: Totals) -> tuple[Finding, ...]:
+        """A finding where errors are larger than any mountain: most often a nodata value that nobody declared."""
+        reach = [abs(value) for side in _extremes(totals) if (value := scalar_value(side)) is not None]
+        if not reach or max(reach) * metres_per(self.unit) < IMPROBABLE_M:
+            return ()
+        says = f"errors reach {max(reach):.6g} {self.unit}, more than any mountain"
+        return (Finding("height-improbable", "major", (), says, "declare the nodata value of the rasters"),)
 
     def _tally_points(self, points: Checkpoints, unit_id: str) -> Tallied:
         factor = _factor(points.unit, self.unit)

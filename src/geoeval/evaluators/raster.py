@@ -155,7 +155,7 @@ class Raster:
         return {
             "confusion": {
                 "axes": ["prediction", "reference"],
-                "codes": list(labels) if sample else [int(code) for code in confusion.codes],
+                "codes": list(labels) if sample else [_json_code(int(code)) for code in confusion.codes],
                 "labels": list(labels),
                 "matrix": [[int(count) for count in row] for row in confusion.matrix[0]],
             },
@@ -198,6 +198,11 @@ class Raster:
         pairs = np.searchsorted(codes, confusion.codes)[confusion.pairs] if len(confusion.pairs) else confusion.pairs
         labels = tuple(self.class_names.get(str(code), str(code)) for code in codes.tolist())
         return labels, ConfusionTotals(codes, pairs.astype(np.int64), confusion.counts)
+
+
+def _json_code(code: int) -> int | str:
+    """Codes beyond 2**53 are text in JSON, whose numbers would round them."""
+    return code if abs(code) < 2**53 else str(code)
 
 
 def _unclustered(totals: Totals) -> bool:

@@ -77,14 +77,14 @@ def write_bundle(
     listing = canonical_bytes({"run": name, "files": entries(rendered)})
     whole: dict[str, Content] = {**files, **rendered, MANIFEST: head, DERIVED: listing}
     target = Path(runs) / name
-    if target.exists():
+    if _is_there(target):
         return _same_or_refuse(target, whole)
     partial = Path(runs) / f".partial-{secrets.token_hex(8)}"
     try:
         _write_all(partial, whole)
         partial.rename(target)
     except OSError as error:
-        if target.exists():
+        if _is_there(target):
             return _same_or_refuse(target, whole)
         raise BundleError(
             f"{name}: the bundle could not be written ({error.strerror or error}); nothing was left behind"
@@ -93,6 +93,14 @@ def write_bundle(
         shutil.rmtree(partial, ignore_errors=True)
     _sync_folder(Path(runs))
     return target
+
+
+def _is_there(target: Path) -> bool:
+    """Whether something stands there; nothing can under a name that is too long or in a folder that is closed."""
+    try:
+        return target.exists()
+    except OSError:
+        return False
 
 
 def manifest_bytes(files: Mapping[str, Content], manifest: Mapping[str, Any], derived: Iterable[str]) -> bytes:

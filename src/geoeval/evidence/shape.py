@@ -12,7 +12,7 @@ from geoeval.evidence.canonical import plain
 from geoeval.model import Estimate, Evaluation, Finding, Interval, Status, Stratum, Verdict
 
 #: Names of the published JSON Schemas.
-SCHEMAS = ("board", "evaluation", "gates", "manifest", "metrics")
+SCHEMAS = ("board", "evaluation", "gates", "manifest", "metrics", "versus")
 
 _VERDICT_KEYS = (
     "id",

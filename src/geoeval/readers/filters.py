@@ -103,7 +103,10 @@ def matches(frame: pd.DataFrame, where: str, name: str = "table") -> Mask:
     [False, True, False]
     """
     parser = _Parser(_tokens(where), frame, where, name)
-    truth = parser.disjunction()
+    try:
+        truth = parser.disjunction()
+    except RecursionError as error:
+        raise ConfigError(f"filter {where[:60]!r}…: its parentheses are nested too deeply; take some out") from error
     parser.end()
     return truth.yes
 

@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +24,8 @@ import numpy as np
 from geoeval.errors import ColumnError, ConfigError, InputError, nearest_spelling
 from geoeval.layers import FindingPair
 from geoeval.model import SEVERITIES, UNKNOWN, Finding, ObjectArray, Unit
-from geoeval.options import Columns, Pairing, Source
+from geoeval.options import Columns, Pairing, Source, stratum_name
+from geoeval.readers.sources import existing, path_text
 from geoeval.readers.unitset import UnitSet
 
 #: Usual names of each role, best first; case does not matter.
@@ -36,6 +38,8 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     "field": ("field", "attribute", "column"),
     "window": ("window", "pixel_window"),
 }
+
+_FRACTION = re.compile(r"^-?\d+\.0$")
 
 _CLUSTERS = ("aoi", "aoi_id", "group_id", "tile", "scene", "image")
 
@@ -88,7 +92,7 @@ def findings_units(reference: Source, prediction: Source, pairing: Pairing) -> U
         for side, source, label in zip(sides, (reference, prediction), ("reference", "prediction"), strict=True)
     ]
     known, found = tables
-    by = tuple(text.partition(":")[0] for text in pairing.by if text != "severity")
+    by = tuple(stratum_name(text) for text in pairing.by if text != "severity")
     absent = _add_strata(known, found, sides, by)
     clustered = _add_clusters(known, found, sides, pairing.cluster, notes)
     about = {**sides[1].about, **{key: value for key, value in sides[0].about.items() if key != "completed"}}
@@ -119,9 +123,11 @@ def read_report(source: Source) -> Report:
     """
     if not isinstance(source.path, str | os.PathLike):
         return _of_frame(source.path, "table")
-    path = Path(source.path)
+    path = Path(path_text(source.path, "findings"))
+    if not path.exists():
+        existing(path, "findings")
     if not path.is_file():
-        raise InputError(f"{path.name!r}: there is no such file of findings")
+        raise InputError(f"{path.name!r}: expected a file of findings, found a folder; name one of its files")
     ending = path.suffix.lower()
     if ending in (".parquet", ".pq"):
         import pandas as pd
@@ -264,7 +270,10 @@ def _named(side: Report, role: str, declared: str | None, label: str) -> str | N
 def _column(side: Report, name: str | None) -> ObjectArray:
     out = np.full(len(side.rows), "", dtype=object)
     if name is not None:
-        out[:] = [_as_text(row.get(name)) for row in side.rows]
+        texts = [_as_text(row.get(name)) for row in side.rows]
+        # Whole numbers that became fractions because one was missing are the same ids as before.
+        fractions = all(_FRACTION.match(text) for text in texts if text) and any(texts)
+        out[:] = [text.removesuffix(".0") for text in texts] if fractions else texts
     return out
 
 

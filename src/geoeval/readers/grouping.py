@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from geoeval.errors import ColumnError, ConfigError, InputError, nearest_spelling
 from geoeval.model import UNKNOWN, Finding, FloatArray, ObjectArray
+from geoeval.options import stratum_name
 from geoeval.readers.attributes import Remarks
 from geoeval.readers.columns import as_numbers, as_text, listed
 from geoeval.readers.guess import candidates
@@ -115,6 +116,11 @@ def strata(
     reference_only = set()
     for text in fields:
         by = By(text) if text in reference.frame.columns or text in prediction.frame.columns else parse_by(text)
+        if by.name != stratum_name(text):
+            raise ConfigError(
+                f"by = {text!r}: a name with '=', or with ':' before a number, reads as a file or an edge; rename the "
+                "column"
+            )
         found = [_field(side, by) for side in (reference, prediction)]
         if found[0] is None and found[1] is None:
             known = {str(name) for side in (reference, prediction) for name in side.frame.columns}

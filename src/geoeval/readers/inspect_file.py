@@ -87,7 +87,10 @@ def _layer_names(file: Path) -> list[str]:
     import pyogrio
 
     try:
-        return [str(row[0]) for row in pyogrio.list_layers(file)]
+        with warnings.catch_warnings():
+            # What the driver remarks on is said by the reader of the layer.
+            warnings.simplefilter("ignore")
+            return [str(row[0]) for row in pyogrio.list_layers(file)]
     except (RuntimeError, ValueError, OSError):
         return []
 
@@ -166,6 +169,11 @@ def _column(values: pd.Series[Any]) -> dict[str, Any]:
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype) and len(present):
         facts["range"] = [_number(values.min()), _number(values.max())]
     return facts
+
+
+def _unless(value: float, usual: float) -> float | None:
+    """A value that is worth saying because it is not the usual one."""
+    return None if value == usual else float(value)
 
 
 def _number(value: Any) -> float | None:

@@ -27,7 +27,7 @@ from geoeval.readers.raster_blocks import Blocks, Clusters
 from geoeval.readers.raster_header import Header, read_header
 from geoeval.readers.raster_layers import Layer
 from geoeval.readers.raster_place import Placed, absent, own, place, system_name, unfit_nodata
-from geoeval.readers.sources import FilePair, Files, existing, is_path, pair_files, unit_name
+from geoeval.readers.sources import FilePair, Files, existing, is_path, pair_files, path_text, unit_name
 from geoeval.readers.unitset import UnitSet
 
 #: Endings of files that hold rasters; other files of a folder are passed over.
@@ -122,7 +122,7 @@ def raster_files(path: Any, side: str) -> Files:
         return Files(single=True, items=((side, path),))
     if not is_path(path):
         raise InputError(f"{side}: expected a raster file, glob, folder or array, found {type(path).__name__}.")
-    text = str(path)
+    text = path_text(path, side)
     if Path(text).is_dir():
         return _by_stem([item for item in Path(text).iterdir() if item.suffix.lower() in ENDINGS], side, text)
     if glob.has_magic(text) and not Path(text).exists():

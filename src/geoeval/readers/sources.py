@@ -84,6 +84,25 @@ def is_path(value: Any) -> bool:
     return isinstance(value, str | os.PathLike)
 
 
+def path_text(path: str | os.PathLike[str], side: str) -> str:
+    """A path as text, refused where it is empty or no system could hold a file under that name.
+
+    Examples
+    --------
+    >>> path_text(Path("a.gpkg"), "reference")
+    'a.gpkg'
+    """
+    text = os.fspath(path)
+    if not text.strip():
+        raise InputError(f"{side}: expected a path, found {text!r}; name a file, a glob or a folder")
+    try:
+        Path(text).exists()
+    except (OSError, ValueError) as error:
+        says = getattr(error, "strerror", None) or error
+        raise InputError(f"{side}: {text[:200]!r} is no path: {says}; name a file, a glob or a folder") from error
+    return text
+
+
 def expand(path: Any, side: str) -> Files:
     """The files that a source names, sorted by stem.
 
@@ -109,7 +128,7 @@ def expand(path: Any, side: str) -> Files:
         return _stems([Path(item) for item in path], side, str(side))
     if not is_path(path):
         return Files(single=True, items=((side, path),))
-    text = os.fspath(path)
+    text = path_text(path, side)
     if Path(text).is_dir():
         found = sorted(
             item for item in Path(text).iterdir() if item.suffix.lower() in VECTOR_ENDINGS and item.is_file()
@@ -154,6 +173,11 @@ def existing(path: str | os.PathLike[str], side: str = "") -> Path:
     """
     where = Path(path)
     lead = f"{side}: " if side else ""
+    path_text(path, side or "input")
+    if where.is_symlink() and not where.exists():
+        raise InputError(
+            f"{lead}{str(where)!r} is a link to {str(where.readlink())!r}, which is not there; mend the link"
+        )
     if not where.exists():
         folder = where.parent
         if not folder.is_dir():

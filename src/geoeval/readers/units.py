@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -266,6 +267,10 @@ def _assemble(
     if pairing.aoi is not None:
         within = inside_aoi(pairing.aoi, target, points)
         inside = [mask if part.side.geometry is not None else None for mask, part in zip(within, sides, strict=True)]
+        if not any(mask.any() for mask in inside if mask is not None):
+            says = "no feature of either side lies inside the declared area"
+            where = (Path(pairing.aoi).name,)
+            remarks.findings.append(Finding("aoi-empty", "major", where, says, "check the area and its system"))
     clusters = _clusters(ours, theirs, points, pairing, target, remarks)
     *strata, reference_only = grouping.strata(ours.side, theirs.side, pairing.by, remarks)
     happened = events(ours.side, theirs.side, remarks) if family == "change" else ({}, {})

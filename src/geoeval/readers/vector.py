@@ -256,15 +256,32 @@ def _read_layer(where: str, path: Path, source: Source) -> Raw:
     column = meta.get("geometry_name") or next((n for n in ("wkb_geometry", "geometry") if n in frame.columns), "")
     geometry: ObjectArray | None = None
     broken: ObjectArray | None = None
+    findings: tuple[Finding, ...] = ()
     if meta.get("geometry_type") is not None and column in frame.columns:
-        geometry, broken = tables.build(frame.pop(column).to_numpy(dtype=object), shapely.from_wkb)
+        geometry, broken, findings = _straight(frame.pop(column).to_numpy(dtype=object), where, layer, path.name)
     if wants_fid:
         frame = frame.rename(columns={"OGC_FID": "fid", "__fid__": "fid"})
     if geometry is None:
         return _from_columns(frame, path.name)
     crs = meta.get("crs")
     firm = path.suffix.lower() not in (".geojson", ".json", ".geojsonl") or _names_crs(path)
-    return Raw(frame=frame, geometry=geometry, crs=usable_crs(crs), crs_firm=firm, broken=broken)
+    return Raw(frame=frame, geometry=geometry, crs=usable_crs(crs), crs_firm=firm, broken=broken, findings=findings)
+
+
+def _straight(
+    wkb: ObjectArray, where: str, layer: str, name: str
+) -> tuple[ObjectArray, ObjectArray | None, tuple[Finding, ...]]:
+    """Geometries of a layer; circular arcs come as the chords that GDAL makes of them, with a finding."""
+    import pyogrio.raw
+
+    try:
+        return *tables.build(wkb, shapely.from_wkb), ()
+    except NotImplementedError:
+        pass
+    chords = pyogrio.raw.read(where, layer=layer, columns=[])[2]
+    says = "its curves were read as chords, which differ from the arcs by up to 0.06 % of the radius"
+    said = Finding("curves-straightened", "minor", (name,), says, "straighten them yourself to choose the step")
+    return *tables.build(np.asarray(chords, dtype=object), shapely.from_wkb), (said,)
 
 
 def _names_crs(path: Path) -> bool:

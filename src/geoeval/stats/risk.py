@@ -10,6 +10,7 @@ Undefined     None (in redraws NaN) without observations.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -24,23 +25,29 @@ _COARSE = 50
 _FINE = 30
 _PAGE = 1 << 16
 
+#: From so many observations in all redraws on, compiled sums repay the time to load them.
+COMPILED = 1 << 25
+
 
 @lru_cache(maxsize=2)
-def _harmonic_table(size: int) -> tuple[IntArray, IntArray]:
-    """Σ 1/i up to each index, as whole numbers of 2⁻⁵⁰ and a rest in whole numbers of 2⁻⁸⁰."""
+def _harmonic_table(size: int) -> IntArray:
+    """Σ 1/i up to each index (2, size), as whole numbers of 2⁻⁵⁰ and a rest in whole numbers of 2⁻⁸⁰."""
     if size >= 2**31:
         raise OverflowError(f"{size} observations cannot be ranked at once")
     i = np.arange(1, size, dtype=np.int64)
     quotient = (1 << _COARSE) // i
     rest = (((1 << _COARSE) - quotient * i) << _FINE) // i
-    zero = np.zeros(1, dtype=np.int64)
-    return np.concatenate([zero, np.cumsum(quotient)]), np.concatenate([zero, np.cumsum(rest)])
+    out = np.zeros((2, size), dtype=np.int64)
+    np.cumsum(quotient, out=out[0, 1:])
+    np.cumsum(rest, out=out[1, 1:])
+    return out
 
 
 def _harmonic_between(a: IntArray, b: IntArray, largest: int) -> FloatArray:
     """H_b − H_a, accurate to the last bits even where a and b are close."""
     coarse, fine = _harmonic_table((largest // _PAGE + 1) * _PAGE)
-    return (coarse[b] - coarse[a]) * 2.0**-_COARSE + (fine[b] - fine[a]) * 2.0 ** -(_COARSE + _FINE)
+    found = (coarse[b] - coarse[a]) * 2.0**-_COARSE + (fine[b] - fine[a]) * 2.0 ** -(_COARSE + _FINE)
+    return np.asarray(found, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +68,58 @@ class Risk:
     eaugrc: float | None
 
 
-def _risk(size: IntArray, wrong: IntArray) -> Risk:
-    """Areas from blocks of equal confidence in descending order: how many observations and errors each holds."""
-    end = np.cumsum(size)
-    n, errors = (int(end[-1]), int(wrong.sum())) if len(size) else (0, 0)
+def _areas(n: int, errors: int, area: float, doubled: int) -> Risk:
+    """All areas from n times AURC, and from twice n² times AUGRC."""
     if n == 0:
         return Risk(0, 0, None, None, None, None, None, None)
-    held = wrong > 0
-    e, m, b = wrong[held], size[held], end[held]
-    a = b - m
-    # An error at rank r adds 1/k at every k from r on; in a block the mean over its ranks is taken.
-    inside = 1.0 - a / m * _harmonic_between(a, b, n)
-    area = math.fsum((e * (_harmonic_between(b, np.full_like(b, n), n) + inside)).tolist()) / n
     first = np.array([n - errors], dtype=np.int64)
     best = (errors - (n - errors) * float(_harmonic_between(first, np.array([n], dtype=np.int64), n)[0])) / n
-    doubled = int(np.sum(e * (2 * n - 2 * a - m + 1)))
     least = errors * (errors + 1)
     # Whole numbers say whether the ranking is perfect; roundings must not.
-    best = area if doubled == least else best
+    best = area / n if doubled == least else best
     return Risk(
         n=n,
         errors=errors,
-        aurc=area,
+        aurc=area / n,
         aurc_best=best,
-        eaurc=max(0.0, area - best),
+        eaurc=max(0.0, area / n - best),
         augrc=doubled / (2 * n * n),
         augrc_best=least / (2 * n * n),
         eaugrc=(doubled - least) / (2 * n * n),
     )
+
+
+def _risk(size: IntArray, wrong: IntArray) -> Risk:
+    """Areas from blocks of equal confidence in descending order: how many observations and errors each holds."""
+    end = np.cumsum(size)
+    n = int(end[-1]) if len(size) else 0
+    held = np.flatnonzero(wrong)
+    e, m, b = wrong[held], size[held], end[held]
+    a = b - m
+    # An error at rank r adds 1/k at every k from r on; in a block the mean over its ranks is taken.
+    inside = 1.0 - a / m * _harmonic_between(a, b, n)
+    area = math.fsum((e * (_harmonic_between(b, np.full_like(b, n), n) + inside)).tolist())
+    return _areas(n, int(e.sum()), area, int(np.sum(e * (2 * n - 2 * a - m + 1))))
+
+
+def _blocks(score: FloatArray, wrong: IntArray) -> tuple[IntArray, IntArray]:
+    """Observations and errors of each block of equal confidences, in descending order.
+
+    A float of at least 0 orders as its bits do, and its sign bit is free for the error: one sort without an index.
+    """
+    if len(score) and float(score.min()) < 0:
+        order = np.argsort(-score)
+        flag, start = wrong[order], starts_of_ties(score[order])
+    else:
+        # Adding 0.0 takes the sign from a minus zero.
+        packed = np.sort(((score + 0.0).view(np.uint64) << np.uint64(1)) | wrong.view(np.uint64))[::-1]
+        flag, start = (
+            (packed & np.uint64(1)).astype(np.int64),
+            starts_of_ties((packed >> np.uint64(1)).view(np.float64)),
+        )
+    if len(start) == len(flag):
+        return np.ones(len(flag), dtype=np.int64), flag
+    return np.diff(np.append(start, len(flag))), np.add.reduceat(flag, start)
 
 
 def risk(confidence: Any, error: Any, weights: Any = None) -> Risk:
@@ -118,8 +149,10 @@ def risk(confidence: Any, error: Any, weights: Any = None) -> Risk:
     """
     score = finite(confidence, "confidence")
     wrong = flags(error, "error", len(score))
+    if weights is None:
+        return _risk(*_blocks(score, wrong))
     weight = whole_weights(weights, len(score))
-    order = np.argsort(-score, kind="stable")
+    order = np.argsort(-score)
     start = starts_of_ties(score[order])
     if not len(start):
         return _risk(start, start)
@@ -170,6 +203,90 @@ class RiskRedraws:
     augrc: FloatArray
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedErrors:
+    """Observations by descending confidence, sorted once: what any number of redraws are read from.
+
+    Parameters
+    ----------
+    cluster : (n,)
+        What is drawn as a whole: a column of the multiplicities.
+    wrong : (n,)
+        1 for an error.
+    start : (blocks,)
+        Where each block of equal confidences begins.
+    """
+
+    cluster: IntArray
+    wrong: IntArray
+    start: IntArray
+
+    @staticmethod
+    def of(confidence: Any, error: Any, cluster: Any) -> RankedErrors:
+        """Sort a list.
+
+        Examples
+        --------
+        >>> ranked = RankedErrors.of([0.1, 0.9], [1, 0], [0, 1])
+        >>> ranked.redraws(np.array([[1, 1], [2, 0], [0, 0]])).aurc
+        array([0.25, 1.  ,  nan])
+        """
+        score = finite(confidence, "confidence")
+        wrong = flags(error, "error", len(score))
+        order = np.argsort(-score, kind="stable")
+        which = np.asarray(cluster, dtype=np.int64)
+        return RankedErrors(which[order], wrong[order], starts_of_ties(score[order]))
+
+    def redraws(self, multiplicity: IntArray, *, compiled: bool | None = None) -> RiskRedraws:
+        """The three areas of every redraw, in one pass over the sorted list; only errors ask for harmonic numbers.
+
+        Parameters
+        ----------
+        multiplicity : (size, clusters)
+            How often each cluster counts in each redraw.
+        compiled
+            Whether to sum in a compiled loop, which gives the same bits; None where there is enough to sum.
+        """
+        many = len(multiplicity) * len(self.wrong) >= COMPILED if compiled is None else compiled
+        found = (self._compiled if many else self._each)(multiplicity) if len(self.start) else []
+        out = np.full((3, len(multiplicity)), np.nan)
+        for at, one in enumerate(found):
+            if one.n:
+                out[:, at] = one.aurc, one.eaurc, one.augrc
+        return RiskRedraws(out[0], out[1], out[2])
+
+    def _each(self, multiplicity: IntArray) -> Iterator[Risk]:
+        for one in multiplicity:
+            weight = one[self.cluster]
+            yield _risk(np.add.reduceat(weight, self.start), np.add.reduceat(weight * self.wrong, self.start))
+
+    def _compiled(self, multiplicity: IntArray) -> Iterator[Risk]:
+        from geoeval.stats.risk_kernel import FIRST_BITS, LIMB_BITS, LIMBS, risk_sums
+
+        sizes = np.bincount(self.cluster, minlength=multiplicity.shape[1])
+        most = int((multiplicity @ sizes).max())
+        error = np.flatnonzero(self.wrong)
+        block, first = np.unique(np.searchsorted(self.start, error, side="right") - 1, return_index=True)
+        out = np.zeros((len(multiplicity), 3 + LIMBS), dtype=np.int64)
+        risk_sums(
+            np.ascontiguousarray(multiplicity),
+            self.cluster.astype(np.int32),
+            error.astype(np.int32),
+            np.append(first, len(error)).astype(np.int32),
+            self.start[block].astype(np.int32),
+            np.append(self.start, len(self.wrong))[block + 1].astype(np.int32),
+            _harmonic_table((most // _PAGE + 1) * _PAGE),
+            np.array([2.0**-_COARSE, 2.0 ** -(_COARSE + _FINE)]),
+            out,
+        )
+        scale = 1 << (FIRST_BITS + (LIMBS - 1) * LIMB_BITS)
+        for n, errors, doubled, *limbs in out.tolist():
+            exact = 0
+            for limb in limbs:
+                exact = (exact << LIMB_BITS) + limb
+            yield _areas(n, errors, exact / scale, doubled)
+
+
 def risk_redraws(rows: RowTotals, score_col: int, error_col: int) -> RiskRedraws:
     """The three areas of every total, in one pass a total over the list sorted once.
 
@@ -179,18 +296,8 @@ def risk_redraws(rows: RowTotals, score_col: int, error_col: int) -> RiskRedraws
     >>> risk_redraws(rows, 0, 1).aurc
     array([0.25, 1.  ,  nan])
     """
-    score = finite(rows.values[:, score_col], "confidence")
-    wrong = flags(rows.values[:, error_col], "error", len(score))
-    order = np.argsort(-score, kind="stable")
-    start = starts_of_ties(score[order])
-    cluster, wrong = rows.cluster[order], wrong[order]
-    out = np.full((3, len(rows.multiplicity)), np.nan)
-    for at, multiplicity in enumerate(rows.multiplicity if len(start) else ()):
-        weight = multiplicity[cluster]
-        found = _risk(np.add.reduceat(weight, start), np.add.reduceat(weight * wrong, start))
-        if found.n:
-            out[:, at] = found.aurc, found.eaurc, found.augrc
-    return RiskRedraws(out[0], out[1], out[2])
+    ranked = RankedErrors.of(rows.values[:, score_col], rows.values[:, error_col], rows.cluster)
+    return ranked.redraws(rows.multiplicity)
 
 
 def aurc_redraws(rows: RowTotals, score_col: int, error_col: int) -> FloatArray:

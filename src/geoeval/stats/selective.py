@@ -7,8 +7,6 @@ Refused       ids or clusters in both splits, sides that do not match one to one
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,10 +28,10 @@ from geoeval.stats.deferral import (
     deferral_single_arm,
 )
 from geoeval.stats.folds import OutOfFold, folds, k_fold_oof
+from geoeval.stats.ids import hash_of_ids, paired_order, refuse_overlap
 from geoeval.stats.interval import FEW_CLUSTERS, FEW_EFFECTIVE_CLUSTERS, kish_effective
 from geoeval.stats.labels import ClassScore, Excluded, MacroF1, macro_f1
-from geoeval.stats.risk import AttainablePoints, Risk, attainable_points, risk, risk_redraws
-from geoeval.stats.tally import RowTotals
+from geoeval.stats.risk import COMPILED, AttainablePoints, RankedErrors, Risk, attainable_points, risk
 
 __all__ = [
     "ClassScore",
@@ -112,7 +110,9 @@ def _point(threshold: float, n: int, accepted: int, correct: int) -> OperatingPo
     )
 
 
-def select_threshold(confidence: Any, error: Any, min_coverage: float, *, split: str) -> OperatingPoint | None:
+def select_threshold(
+    confidence: Any, error: Any, min_coverage: float, *, split: str, total: int | None = None
+) -> OperatingPoint | None:
     """The threshold of highest precision among those with enough coverage; ties go to the wider coverage.
 
     Candidates are the distinct confidences; coverage and precision are compared as exact fractions, the floor as the
@@ -128,11 +128,14 @@ def select_threshold(confidence: Any, error: Any, min_coverage: float, *, split:
         In [0, 1].
     split
         Name of the split that the observations are from; only ``"validation"`` is accepted.
+    total
+        How many cases the split holds, where some have no confidence because they were abstained: coverage is a share
+        of these. All are observations where it is left out.
 
     Returns
     -------
     OperatingPoint or None
-        None without observations.
+        None without observations, and where no threshold reaches the coverage.
 
     Raises
     ------
@@ -145,22 +148,27 @@ def select_threshold(confidence: Any, error: Any, min_coverage: float, *, split:
     0.6
     >>> select_threshold([], [], 0.6, split="validation") is None
     True
+    >>> select_threshold([0.9, 0.8, 0.7], [0, 0, 1], 0.5, split="validation", total=6).threshold
+    0.7
     """
     if split != "validation":
         raise LeakageError(f"a threshold may be selected on the split 'validation' only, got {split!r}")
     if not 0 <= min_coverage <= 1:
         raise ConfigError(f"min_coverage must lie in [0, 1], got {min_coverage!r}; is it a percentage?")
     points = attainable_points(unit_interval(confidence, "confidence"), error)
+    n = points.n if total is None else total
+    if n < points.n:
+        raise InputError(f"total must count all observations, got {n} for {points.n} of them")
     floor = Fraction(repr(float(min_coverage)))
     best: tuple[Fraction, int, int] | None = None
     for i, (accepted, correct) in enumerate(zip(points.accepted.tolist(), points.correct.tolist(), strict=True)):
-        if Fraction(accepted, points.n) >= floor:
+        if Fraction(accepted, n) >= floor:
             found = (Fraction(correct, accepted), accepted, i)
             best = found if best is None or found > best else best
     if best is None:
         return None
     at = best[2]
-    return _point(float(points.threshold[at]), points.n, int(points.accepted[at]), int(points.correct[at]))
+    return _point(float(points.threshold[at]), n, int(points.accepted[at]), int(points.correct[at]))
 
 
 def score_at(confidence: Any, error: Any, threshold: float) -> OperatingPoint:
@@ -178,52 +186,6 @@ def score_at(confidence: Any, error: Any, threshold: float) -> OperatingPoint:
     held = column >= threshold
     accepted = int(held.sum())
     return _point(float(threshold), len(column), accepted, accepted - int(wrong[held].sum()))
-
-
-def hash_of_ids(ids: Sequence[str]) -> str:
-    """SHA-256 of a set of ids, whatever their order: recorded beside a threshold.
-
-    Examples
-    --------
-    >>> hash_of_ids(["b", "a"]) == hash_of_ids(["a", "b"])
-    True
-    """
-    parts = (f"{len(one.encode())}:{one}" for one in sorted(set(ids)))
-    return hashlib.sha256("".join(parts).encode()).hexdigest()
-
-
-def refuse_overlap(validation: Sequence[str], test: Sequence[str], what: str = "ids") -> None:
-    """Refuse ids, or clusters, that are in both splits.
-
-    Examples
-    --------
-    >>> refuse_overlap(["a"], ["b"])
-    """
-    shared = sorted(set(validation) & set(test))
-    if shared:
-        raise LeakageError(
-            f"{what} must not be in both validation and test; {len(shared)} are, the first is {shared[0]!r}. "
-            "Split by cluster"
-        )
-
-
-def paired_order(incumbent: Sequence[str], candidate: Sequence[str]) -> IntArray:
-    """Positions of the candidate's ids in the incumbent's order; refused unless ids match one to one.
-
-    Examples
-    --------
-    >>> paired_order(["a", "b"], ["b", "a"])
-    array([1, 0])
-    """
-    for name, ids in (("incumbent", incumbent), ("candidate", candidate)):
-        twice = sorted(one for one, times in Counter(ids).items() if times > 1)
-        if twice:
-            raise InputError(f"ids must be unique; {name} has {twice[0]!r} more than once")
-    place = {one: i for i, one in enumerate(candidate)}
-    missing = sorted(set(incumbent) ^ set(place))
-    if missing:
-        raise InputError(f"ids must match one to one; {len(missing)} are on one side only, the first is {missing[0]!r}")
-    return np.array([place[one] for one in incumbent], dtype=np.int64)
 
 
 def adoption(low: float | None, high: float | None) -> Decision:
@@ -281,7 +243,12 @@ def _draws(clusters: int, redraws: int, seed: int) -> Iterator[IntArray]:
     for first in range(0, redraws, step):
         drawn = generator.integers(0, clusters, size=(min(step, redraws - first), clusters))
         out = np.zeros(drawn.shape, dtype=np.int64)
-        np.add.at(out, (np.arange(len(drawn))[:, None], drawn), 1)
+        if clusters * redraws >= COMPILED:
+            from geoeval.stats.risk_kernel import count_draws
+
+            count_draws(drawn, out)
+        else:
+            np.add.at(out, (np.arange(len(drawn))[:, None], drawn), 1)
         yield out
 
 
@@ -353,10 +320,11 @@ def bootstrap_delta_aurc(
     old_error = flags(error, "error", len(old))
     new_error = old_error if candidate_error is None else flags(candidate_error, "candidate_error", len(old))
     cluster, count = _clusters(clusters, len(old))
-    sides = (np.column_stack([old, old_error]), np.column_stack([new, new_error]))
+    sides = (RankedErrors.of(old, old_error, cluster), RankedErrors.of(new, new_error, cluster))
+    many = len(old) * redraws >= COMPILED
 
     def delta(drawn: IntArray) -> FloatArray:
-        before, after = (risk_redraws(RowTotals(side, cluster, drawn), 0, 1).aurc for side in sides)
+        before, after = (side.redraws(drawn, compiled=many).aurc for side in sides)
         return before - after
 
     return _paired(delta, cluster, count, redraws, seed)

@@ -1,0 +1,1 @@
+"""A curated gold set and its replay: cases, what a runner returns, graders, outcomes, the journal of a replay."""

@@ -1,0 +1,150 @@
+"""What ``split check`` and ``split show`` are given: manifests, a source of samples, or anybody's list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from geoeval.errors import InputError
+from geoeval.splits.list_part import ListOptions
+from geoeval.splits.lists import SplitList, named_files, read_split_list
+from geoeval.splits.manifest import SCHEMA, Manifest, is_sealed, read_manifest, sealed_value
+from geoeval.splits.record import IDENTITIES, MEMBERS, REVEALING
+from geoeval.splits.settings import SplitSettings
+from geoeval.splits.table import SampleTable, joined
+
+_SOURCES = (".jsonl", ".ndjson")
+
+
+def read_inputs(
+    arguments: Sequence[str],
+    options: ListOptions | None = None,
+    *,
+    key: bytes | None = None,
+    root: Path | None = None,
+    open_fixture: bool = False,
+) -> SplitList:
+    """Manifests, a source of samples (``.jsonl``), or anybody's list: one kind at a time.
+
+    Parameters
+    ----------
+    key
+        Opens the seal of challenge hashes in manifests.
+    root
+        Folder of the assets; None means the folder of the file.
+    open_fixture
+        True opens synthetic fixtures. Only code can say so.
+
+    Raises
+    ------
+    InputError
+        Different kinds at once, manifests of different sources, or what the readers refuse.
+    """
+    paths = [path for _, path in named_files(arguments)]
+    manifests = [_is_manifest(path) for path in paths]
+    sources = [path.suffix.lower() in _SOURCES for path in paths]
+    if any(manifests) and not all(manifests):
+        raise InputError("expected manifests only or lists only, got both; check them one after the other")
+    if any(sources) and len(paths) > 1:
+        raise InputError("a source of samples (.jsonl) is one file that declares its splits; give it alone")
+    if any(manifests):
+        read = [read_manifest(path, open_fixture=open_fixture) for path in paths]
+        return _of_manifests(read, paths, key, root)
+    if any(sources):
+        return _of_source(paths[0], root)
+    return read_split_list(arguments, options)
+
+
+def _is_manifest(path: Path) -> bool:
+    """True for a split manifest. Its keys are sorted, so the schema stands far behind; a list never has these."""
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return False
+    data = path.read_bytes()
+    if SCHEMA.encode() not in data:
+        return False
+    try:
+        content = json.loads(data)
+    except ValueError:
+        return False
+    return isinstance(content, dict) and content.get("schema") == SCHEMA
+
+
+def _of_source(path: Path, root: Path | None) -> SplitList:
+    from geoeval.splits.source import read_source
+
+    table = read_source(path, root=root, on_invalid="list").table
+    return SplitList(table, identities=_identities(table), notes={"source": f"{path.name}: hashes made from its files"})
+
+
+def _identities(table: SampleTable) -> tuple[str, ...]:
+    return tuple(name for name in (*IDENTITIES, *MEMBERS) if name in table.texts or name in table.members)
+
+
+def _of_manifests(
+    manifests: Sequence[Manifest], paths: Sequence[Path], key: bytes | None, root: Path | None
+) -> SplitList:
+    from geoeval.splits.firewall import protected_table
+
+    first = manifests[0].content
+    for one, path in zip(manifests[1:], paths[1:], strict=True):
+        if one.content["source_sha256"] != first["source_sha256"] or one.content["settings"] != first["settings"]:
+            raise InputError(
+                f"{path.name}: was built from another source or under other settings than {paths[0].name}; give the "
+                "manifests of one split"
+            )
+    sealed = any(is_sealed(entry.get(name)) for one in manifests for entry in one.samples for name in REVEALING)
+    tables = []
+    for one, path in zip(manifests, paths, strict=True):
+        table = protected_table(one, path.parent if root is None else root, key)
+        tables.append(_under_seal(table, one, key) if sealed and key is not None else table)
+    whole = joined(tables)
+    settings = _settings(first["settings"])
+    notes = {
+        "manifests": ", ".join(f"{path.name} {one.sha256}" for one, path in zip(manifests, paths, strict=True)),
+        "mode": str(first["mode"]),
+    }
+    return SplitList(
+        whole,
+        identities=settings.identities,
+        notes=notes,
+        settings=settings,
+        sealed=sealed and key is None,
+    )
+
+
+def _under_seal(table: SampleTable, manifest: Manifest, key: bytes) -> SampleTable:
+    """All hashes under the seal of the challenge samples, so that equal bytes are equal again."""
+    import pyarrow as pa
+
+    entries = {str(entry["sample_id"]): entry for entry in manifest.samples}
+    ids = table.texts["sample_id"].to_pylist()
+    texts: dict[str, Any] = dict(table.texts)
+    for name in REVEALING:
+        values = [_sealed(entries[one].get(name), name, key) for one in ids]
+        if any(value is not None for value in values):
+            texts[name] = pa.array(values, type=pa.large_string())
+    return replace(table, texts=texts)
+
+
+def _sealed(value: str | None, name: str, key: bytes) -> str | None:
+    """The hash under the seal; that of a label without features stays open, because it links nothing."""
+    from geoeval.splits.links import empty_label_hash
+
+    if value is None:
+        return None
+    if name == "label_geometry_hash" and value in (empty_label_hash(), sealed_value(empty_label_hash(), name, key)):
+        return empty_label_hash()
+    return value if is_sealed(value) else sealed_value(value, name, key)
+
+
+def _settings(declared: Mapping[str, Any]) -> SplitSettings:
+    return SplitSettings(
+        shares=declared["shares"],
+        buffer_m=float(declared["buffer_m"]),
+        radius=int(declared["radius"]),
+        identities=tuple(declared["identities"]),
+        required_splits=tuple(declared["required_splits"]),
+    )

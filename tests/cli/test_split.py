@@ -1,0 +1,188 @@
+"""``geoeval split``: exit codes, what is printed, what is written, and what is not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def tiles(tmp_path):
+    path = tmp_path / "tiles.csv"
+    path.write_text(
+        "id,split,quad,minx,miny,maxx,maxy,epsg\n"
+        "a,train,A,500000,0,500010,10,32631\n"
+        "b,test,B,500005,5,500015,15,32631\n"
+        "c,test,C,590000,0,590010,10,32631\n"
+    )
+    return path
+
+
+def test_a_leak_exits_3_and_says_who_is_in_it(cli, tiles):
+    said = cli("split", "check", tiles, "--min-area", 1, "--unique", "quad")
+    assert said.code == 3
+    assert "1 of 2 test samples overlap train" in said.out
+    assert "1 unique pairs of quad values" in said.out
+    assert "'a' (train) and 'b' (test): overlap, 25.0 m² shared" in said.out
+
+
+def test_a_clean_list_exits_0(cli, tmp_path):
+    path = tmp_path / "clean.csv"
+    path.write_text("id,split,lon,lat\na,train,5,50\nb,test,6,50\n")
+    assert cli("split", "check", path).code == 0
+    assert cli("split", "check", path, "--buffer", 100_000).code == 3
+
+
+def test_without_geometry_it_is_not_decidable_unless_no_buffer_is_demanded(cli, tmp_path):
+    path = tmp_path / "folds.csv"
+    path.write_text("id,fold,aoi\na,0,x\nb,1,y\n")
+    said = cli("split", "check", path)
+    assert said.code == 2
+    assert "no_geometry" in said.out
+    assert cli("split", "check", path, "--no-buffer").code == 0
+    assert cli("split", "check", path, "--no-buffer", "--require", "exact_bytes").code == 2
+
+
+def test_json_is_one_object_and_guesses_go_to_stderr(cli, tiles):
+    said = cli("split", "check", tiles, "--json")
+    assert said.json["status"] == "fail"
+    assert "guessed" in said.err
+    assert said.code == 3
+
+
+def test_the_folder_is_written_whole_and_twice_the_same(cli, tiles, tmp_path):
+    arguments = ("split", "check", tiles, "--min-area", 1, "--out")
+    assert cli(*arguments, tmp_path / "a").code == 3
+    assert cli(*arguments, tmp_path / "b").code == 3
+    names = ["check.json", "offending.gpkg", "pairs.csv"]
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == names
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert cli(*arguments, tmp_path / "a").code == 3
+    (tmp_path / "a" / "more.txt").write_text("x")
+    assert cli(*arguments, tmp_path / "a").code == 2
+
+
+def test_a_hostile_list_is_refused_and_nothing_is_written(cli, tmp_path):
+    path = tmp_path / "twice.csv"
+    path.write_text("id,split\na,train\na,train\n")
+    said = cli("split", "check", path, "--out", tmp_path / "out")
+    assert (said.code, said.out) == (2, "")
+    assert "row 2" in said.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--buffer", 10, "--no-buffer"),
+        ("--group", "quad", "--no-group"),
+        ("--grid-index", "a"),
+        ("--grid-within", "quad"),
+        ("--require", "bufer"),
+        ("--require-split", "tst"),
+        ("--buffer", "nan"),
+        ("--unique", "nothing"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(cli, tiles, arguments):
+    said = cli("split", "check", tiles, *arguments)
+    assert said.code == 2
+    assert "Traceback" not in said.err
+
+
+def test_show_prints_roles_and_draws_a_map(cli, tiles, tmp_path):
+    said = cli("split", "show", tiles, "--by", "quad", "--picture", tmp_path / "map.svg")
+    assert said.code == 0
+    assert "test" in said.out
+    assert (tmp_path / "map.svg").read_bytes().startswith(b"<?xml")
+    assert cli("split", "show", tiles, "--json").json["splits"][0]["samples"] == 1
+
+
+def source(tmp_path, *, near=False, role=None):
+    records = []
+    for i in range(10):
+        x = 500_000.0 + (100.0 if near else 20_000.0) * i
+        record = {"sample_id": f"s{i}", "task": "t", "bbox": [x, 0.0, x + 10, 10.0], "crs": "EPSG:32631"}
+        records.append(record if role is None else {**record, "split": role[i % len(role)]})
+    path = tmp_path / "source.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    return path
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "split.toml"
+    path.write_text("[split]\nbuffer_m = 2000\nshares = { train = 0.6, test = 0.4 }\n")
+    return path
+
+
+def test_build_writes_manifests_that_check_passes(cli, tmp_path, config):
+    out = tmp_path / "out"
+    said = cli("split", "build", source(tmp_path), "--config", config, "--out", out)
+    assert said.code == 0
+    assert "train: 6 samples (60.0%), wanted 6.0" in said.out
+    assert sorted(path.name for path in out.iterdir()) == ["development.json", "protected.json", "split.json"]
+    assert cli("split", "check", out / "development.json", out / "protected.json").code == 0
+    assert cli("split", "show", out / "development.json", out / "protected.json").code == 0
+
+
+def test_build_refuses_declared_splits_that_leak_and_names_the_pairs(cli, tmp_path, config):
+    path = source(tmp_path, near=True, role=["train", "test"])
+    said = cli("split", "build", path, "--config", config, "--out", tmp_path / "out")
+    assert said.code == 2
+    assert "'s0'" in said.err
+    assert "metres" in said.err
+    assert not (tmp_path / "out").exists()
+    assert cli("split", "check", path).code == 3
+
+
+def test_build_reports_a_giant_component(cli, tmp_path, config):
+    said = cli("split", "build", source(tmp_path, near=True), "--config", config, "--out", tmp_path / "out")
+    assert said.code == 2
+    said = cli(
+        "split",
+        "build",
+        source(tmp_path, near=True),
+        "--share",
+        "train=1",
+        "--share",
+        "test=0",
+        "--out",
+        tmp_path / "o",
+    )
+    assert said.code == 0
+    assert "components: 1" in said.out
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("buffer = 2000\n", "unknown key 'buffer'"),
+        ("[split]\nshares = { trian = 1.0 }\n", "trian"),
+        ("buffer_m = \n", "TOML"),
+    ],
+)
+def test_build_refuses_a_bad_configuration(cli, tmp_path, text, says):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    said = cli("split", "build", source(tmp_path), "--config", path, "--out", tmp_path / "out")
+    assert said.code == 2
+    assert says in said.err
+
+
+def test_build_refuses_an_unknown_role(cli, tmp_path, config):
+    said = cli("split", "build", source(tmp_path, role=["tst"]), "--config", config, "--out", tmp_path / "out")
+    assert said.code == 2
+    assert "'tst' is no role" in said.err
+    assert cli("split", "build", source(tmp_path), "--share", "tst=1", "--out", tmp_path / "out").code == 2
+
+
+@pytest.mark.shared
+def test_delmarva_from_the_command_line(cli, shared_data):
+    path = shared_data / "split_manifests" / "delmarva_naip_tiles.csv"
+    said = cli("split", "check", path, "--min-area", 1, "--unique", "quad", "--no-buffer")
+    assert said.code == 3
+    assert "95 of 568 test samples overlap train" in said.out
+    assert "42 unique pairs of quad values (14 in test, 16 in train)" in said.out
