@@ -16,6 +16,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "evaluate": "geoeval.evaluation",
     "run": "geoeval.evaluation",
+    "compare_two": "geoeval.versus",
+    "confidence_points": "geoeval.points_of",
     "Policy": "geoeval.summary",
     "Result": "geoeval.evaluation",
     "estimate": "geoeval.estimation",
@@ -84,6 +86,8 @@ __all__ = [
     "Vector",
     "Verdict",
     "__version__",
+    "compare_two",
+    "confidence_points",
     "decide",
     "estimate",
     "evaluate",
@@ -136,6 +140,8 @@ if TYPE_CHECKING:
         Verdict,
     )
     from geoeval.options import Columns, Pairing, Source
+    from geoeval.points_of import confidence_points
     from geoeval.stats.interval import wilson
     from geoeval.stats.tally import Tally
     from geoeval.summary import Policy
+    from geoeval.versus import compare_two

@@ -20,6 +20,8 @@ SOURCE = (
         ("The bridge is closed.", True),
         ("The ford is closed.", False),  # both words stand in the source, in two sentences
         ("The bridge is not closed.", False),  # negation
+        ("The road over the Lys is closed.", False),  # one word of three is another
+        ("The old bridge over the Lys is closed.", False),  # a word was added
         ("The ford has 3.5 m of water and is not open.", True),
         ("The ford has 3.6 m of water and is not open.", False),
         ("The ford has 3.50 m of water and is open.", False),

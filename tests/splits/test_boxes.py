@@ -215,6 +215,15 @@ def test_a_small_box_within_a_large_one_of_another_system():
     assert distance(boxes, [0, 1], [1, 0]).tolist() == [0, 0]
 
 
+def test_edges_longer_than_a_great_distance():
+    """Edges of 200 km that are 138 km away from a small box."""
+    small = (1653212.796904617, 6491942.100395998, 1653620.4996714706, 6496933.402633863)
+    tall = (-6788.549208508903, 36643.49284289528, -5782.269800380146, 243203.03502514033)
+    laea = "+proj=laea +lat_0=48 +lon_0=13 +datum=WGS84 +type=crs"
+    boxes = from_bounds(*np.array([small, tall]).T, ["EPSG:3857", laea])
+    assert distance(boxes, [0], [1]) == pytest.approx([brute_distance(small, "EPSG:3857", tall, laea)], rel=1e-6)
+
+
 def test_neighbours_of_one_grid_touch():
     x = np.arange(4) * 5000.0 + 300_000
     boxes = from_bounds(x, np.full(4, 5e6), x + 5000, np.full(4, 5e6 + 5000), "EPSG:32633")

@@ -143,22 +143,17 @@ def test_a_sample_without_a_place_is_refused():
 @pytest.fixture
 def cli(capsys, monkeypatch):
     """Run ``geoeval split propose``; returns exit code, stdout and stderr."""
-    from geoeval.cli.main import main
-    from geoeval.cli.split_propose import command
-    from geoeval.errors import GeoevalError
-
-    assert main is not None
+    from geoeval.cli.main import run
 
     def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["geoeval", "split", "propose", *map(str, arguments)])
         capsys.readouterr()
         code = 0
         try:
-            command([str(one) for one in arguments], standalone_mode=False)
-        except GeoevalError as error:
-            code = 2
-            sys.stderr.write(f"{type(error).__name__}: {error}")
-        said = capsys.readouterr()
-        return code, said.out, said.err
+            run()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0
+        return code, *capsys.readouterr()
 
     return call
 

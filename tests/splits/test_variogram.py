@@ -8,7 +8,7 @@ import pytest
 from geoeval.splits.variogram import REASONS, exponential, spherical, variogram
 
 
-def field(seed, length, nugget=0.0, n=1200, width=40_000.0):
+def field(seed, length, nugget=0.0, n=500, width=25_000.0):
     """Places, and a value with an exponential covariance whose practical range is ``length``."""
     rng = np.random.default_rng(seed)
     at = rng.uniform(0, width, (n, 2))
@@ -17,19 +17,19 @@ def field(seed, length, nugget=0.0, n=1200, width=40_000.0):
     return at, np.linalg.cholesky(covariance) @ rng.normal(size=n)
 
 
-@pytest.mark.parametrize("length", [800.0, 3000.0, 6000.0])
+@pytest.mark.parametrize("length", [1500.0, 3000.0, 5000.0])
 def test_a_known_range_comes_out(length):
-    """The median of nine fields is within a quarter of the range that they were made with."""
-    found = [variogram(*field(seed, length)).range_m for seed in range(9)]
+    """The median of seven fields is within a third of the range that they were made with."""
+    found = [variogram(*field(seed, length), pairs=60_000).range_m for seed in range(7)]
     known = [one for one in found if one is not None]
-    assert len(known) >= 8
-    assert np.median(known) == pytest.approx(length, rel=0.25)
+    assert len(known) >= 6
+    assert np.median(known) == pytest.approx(length, rel=0.33)
 
 
 def test_nugget_and_sill_come_out():
-    found = [variogram(*field(seed, 4000.0, nugget=0.5)) for seed in range(9)]
-    assert np.median([one.nugget for one in found]) == pytest.approx(0.5, abs=0.15)
-    assert np.median([one.sill for one in found]) == pytest.approx(1.5, abs=0.2)
+    found = [variogram(*field(seed, 4000.0, nugget=0.5), pairs=60_000) for seed in range(7)]
+    assert np.median([one.nugget for one in found]) == pytest.approx(0.5, abs=0.2)
+    assert np.median([one.sill for one in found]) == pytest.approx(1.5, abs=0.25)
 
 
 def test_every_pair_is_counted_where_they_are_few():

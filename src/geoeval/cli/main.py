@@ -11,7 +11,7 @@ from geoeval.cli.streams import steady_streams
 from geoeval.errors import GeoevalError
 
 
-class _Lazy(click.Group):
+class LazyGroup(click.Group):
     """Commands are imported when they are called, so that help stays quick."""
 
     _homes: ClassVar[dict[str, tuple[str, str]]] = {
@@ -27,9 +27,11 @@ class _Lazy(click.Group):
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Names of the commands, in the order of the help."""
         return list(self._homes)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """The command of this name, imported now."""
         if cmd_name not in self._homes:
             return None
         from importlib import import_module
@@ -40,6 +42,7 @@ class _Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first argument names; an unknown one is refused with the nearest spelling."""
         if args and args[0] not in self._homes and not args[0].startswith("-"):
             from geoeval.errors import nearest_spelling
 
@@ -47,11 +50,12 @@ class _Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in self._homes.items()])
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="geoeval", prog_name="geoeval")
 def main() -> None:
     """Say how good a map, a model or a DEM is, and whether it may be released.

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import click
 
-from geoeval.cli.main import _Lazy
+from geoeval.cli.main import LazyGroup
 
 
-class _Split(_Lazy):
+class _Split(LazyGroup):
     _homes: ClassVar[dict[str, tuple[str, str]]] = {
         "check": ("geoeval.cli.split_check", "Hold anybody's split to the leakage gates: pairs, reasons, distances."),
         "show": ("geoeval.cli.split_show", "A split in numbers, and as a map with buffers and offending pairs."),

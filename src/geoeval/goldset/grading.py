@@ -4,9 +4,9 @@ Label         the output, or its ``label`` or ``decision``, equals what is expec
               not count.
 Grounding     every statement must be found in the source; no statement at all is no success. A text is split into
               sentences, a list into its items, an object into its values (null says nothing; true and false are never
-              found). A value must stand in the source word by word. A sentence or item may also be shortened: *one*
-              sentence of the source must hold at least :data:`OVERLAP` of its words in the same order, all its
-              numbers, and agree on negation. Case, punctuation, common words and the way a number is written
+              found). A value must stand in the source word by word. A sentence or item may also be shortened: it may
+              leave words out and add none, so its words must stand in *one* sentence of the source in the same order,
+              and both must agree on negation. Case, punctuation, common words and the way a number is written
               (1,200 or 1200; 3.50 or 3.5) do not count.
 Not seen      synonyms, other units, sums of numbers, statements drawn from two sentences: they count as not grounded,
               so the grader is strict, never lenient, on rewording. What it cannot see is a word that was left out and
@@ -23,9 +23,6 @@ from decimal import Decimal
 from typing import Any
 
 from geoeval.goldset.cases import Case, GraderName, label_text
-
-#: Share of the words of a shortened sentence that one sentence of the source must hold, in order.
-OVERLAP = 0.8
 
 _TOKEN = re.compile(r"(?P<number>(?<![\w.,])-?\d+(?:[.,]\d+)*)|[^\W\d_]+(?:'[^\W\d_]+)*|[^\W_]+|[%°]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|[\n;]+")
@@ -163,17 +160,11 @@ def _stands_in(words: Sequence[str], source: Sequence[str]) -> bool:
 
 
 def _told_by(text: str, sentences: Sequence[Sequence[str]]) -> bool:
-    """True where one sentence of the source holds the numbers, enough of the words in order, and the same negation."""
+    """True where one sentence of the source holds all words that count, in order, and the same negation."""
     said = tokens(text)
     words = [one for one in said if one not in _COMMON]
-    numbers = {one for one in words if one.startswith("#")}
-    if not words:
-        return False
-    return any(
-        numbers <= set(sentence)
-        and _is_negated(said) == _is_negated(sentence)
-        and _common_run(words, sentence) >= OVERLAP * len(words)
-        for sentence in sentences
+    return bool(words) and any(
+        _is_negated(said) == _is_negated(sentence) and _in_order(words, sentence) for sentence in sentences
     )
 
 
@@ -181,11 +172,7 @@ def _is_negated(words: Sequence[str]) -> bool:
     return sum(one in _NEGATIONS or one.endswith("n't") for one in words) % 2 == 1
 
 
-def _common_run(a: Sequence[str], b: Sequence[str]) -> int:
-    """Length of the longest common subsequence."""
-    row = [0] * (len(b) + 1)
-    for one in a:
-        before = 0
-        for at, other in enumerate(b, start=1):
-            before, row[at] = row[at], before + 1 if one == other else max(row[at], row[at - 1])
-    return row[-1]
+def _in_order(words: Sequence[str], sentence: Sequence[str]) -> bool:
+    """True where the sentence holds the words in their order, whatever stands between them."""
+    rest = iter(sentence)
+    return all(word in rest for word in words)

@@ -10,7 +10,7 @@ Set           a first line with schema, hash, dimensions and number, then the en
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,20 @@ _WORDS = {"pass": True, "fail": False}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A recorded episode and what the verifier says of it: the truth that a judge is held to."""
+    """A recorded episode and what the verifier says of it, which a judge is held to.
+
+    ``id``: the first 16 hex digits of the hash of task and episode.
+    """
 
     task_id: str
     episode: Any
     outcome: bool
     dimensions: Mapping[str, bool | None]
+    id: str = field(init=False)
 
-    @property
-    def id(self) -> str:
-        """The first 16 hex digits of the hash of task and episode."""
-        return digest(canonical_bytes({"task_id": self.task_id, "episode": self.episode}, None))[:16]
+    def __post_init__(self) -> None:
+        content = canonical_bytes({"task_id": self.task_id, "episode": self.episode}, None)
+        object.__setattr__(self, "id", digest(content)[:16])
 
     @property
     def plain(self) -> dict[str, Any]:

@@ -71,13 +71,16 @@ def _far(boxes: Boxes, i: int, j: int, best: float) -> float:
         best = min(best, float(lowest.min()))
         speed_p, bend_p = _derivatives(cubic, p, u)
         speed_q, bend_q = _derivatives(cubic, q, v)
-        reach = lowest - speed_p - speed_q
-        with np.errstate(divide="ignore"):
-            dip_p = (speed_p**2 / np.maximum(reach, 0) + bend_p) / 8
-            dip_q = (speed_q**2 / np.maximum(reach, 0) + bend_q) / 8
-        kept = np.maximum(lowest - dip_p - dip_q, reach) < best * (1 - _RELATIVE)
-        p, q, u, v = p[kept], q[kept], u[kept], v[kept]
-        p, q, u, v = _halved(p, q, u, v, (dip_p >= dip_q)[kept] | ~np.isfinite(dip_p[kept]) & (speed_p > speed_q)[kept])
+        # No place of a stretch is further from one of its ends than half of its length.
+        reach = lowest - (speed_p + speed_q) / 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            dip_p = (speed_p**2 / reach + bend_p) / 8
+            dip_q = (speed_q**2 / reach + bend_q) / 8
+        near = reach <= 0
+        least = np.where(near, 0.0, np.maximum(lowest - dip_p - dip_q, reach))
+        kept = least < best * (1 - _RELATIVE)
+        first = np.where(near, speed_p >= speed_q, dip_p >= dip_q)[kept]
+        p, q, u, v = _halved(p[kept], q[kept], u[kept], v[kept], first)
     return best
 
 

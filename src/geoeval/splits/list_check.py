@@ -235,18 +235,25 @@ def _near(given: SplitList, own: GateResult, held: Demands) -> ListGate:
     own = _sealed(own) if given.sealed else own
     read = table.labels is not None and any(one is not None for one in table.labels)
     there = bool(table.hashed.any()) or "label_geometry_hash" in table.texts or read
-    facts = None
-    if own.count and own.count == len(own.witnesses):
-        split, names = table.splits()
-        pairs = np.array([one.rows for one in own.witnesses], dtype=np.int64)
-        tally = PairTally(split, names, keep=0)
-        tally.add(pairs[:, 0], pairs[:, 1], np.zeros(len(pairs)))
-        facts = tally.facts()
+    facts = _named_facts(own, table) if own.count and own.count == len(own.witnesses) else None
     return ListGate(own, demanded=there or "near_duplicate" in held.require, facts=facts)
 
 
+def _named_facts(
+    own: GateResult, table: SampleTable, unique: IntArray | None = None, column: str | None = None
+) -> Facts:
+    """Who is in the pairs of a gate that names all of them."""
+    split, names = table.splits()
+    pairs = np.array([one.rows for one in own.witnesses], dtype=np.int64)
+    tally = PairTally(split, names, keep=0, unique=unique)
+    tally.add(pairs[:, 0], pairs[:, 1], np.zeros(len(pairs)))
+    return tally.facts(column=column)
+
+
 def _buffer(given: SplitList, own: GateResult, held: Demands, unique: IntArray | None) -> ListGate:
-    """The buffer gate; its pairs are all looked at again where they fit."""
+    """The buffer gate; its pairs are looked at again where it does not name all of them, and they fit."""
+    if own.status == "fail" and own.count == len(own.witnesses):
+        return ListGate(own, demanded=True, facts=_named_facts(own, given.table, unique, held.unique))
     if own.status != "fail" or own.count > MOST_PAIRS:
         return ListGate(own, demanded=True)
     from geoeval.splits.boxes import within_across
