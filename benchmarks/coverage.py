@@ -6,6 +6,10 @@ beta distribution of the clusters' own rates; pairs of models see the same objec
 
 from __future__ import annotations
 
+if __name__ == "coverage":
+    # numba asks for the package of this name, and the folder of a script comes first on the path.
+    raise ImportError("this is a benchmark, not the package that measures test coverage")
+
 import sys
 
 import numpy as np

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from geoeval.goldset.grading import grounding, label_match
+from geoeval.goldset.grading import grounding, label_match, tokens
 
 SOURCE = (
     "The bridge over the Lys is closed. The ford has 3.50 m of water and is not open. "
@@ -74,3 +74,19 @@ def test_what_was_not_found_is_named():
 )
 def test_a_label_is_right_letter_by_letter(expect, output, right):
     assert label_match(expect, output) is right
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("007", "#7"),
+        ("1,200.50", "#1200.5"),
+        ("3,5", "#3.5"),
+        ("-0.0", "#0"),
+        ("−4", "#-4"),
+        ("1.2.3", "#1.2.3"),
+        ("12345678901234567890123456789012345678", "#12345678901234567890123456789012345678"),
+    ],
+)
+def test_a_number_has_one_spelling(text, number):
+    assert tokens(text) == (number,)

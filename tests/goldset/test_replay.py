@@ -150,6 +150,21 @@ def test_an_interrupted_replay_goes_on_without_asking_twice_and_gives_the_same_b
     assert not journal_path(out).exists()
 
 
+def test_a_replay_that_is_stopped_by_hand_keeps_what_is_finished(tmp_path):
+    path, out, stopped = gold(tmp_path / "g.jsonl"), tmp_path / "out.json", Scripted()
+
+    def runner(request):
+        if len(stopped.asked) == 5:
+            raise KeyboardInterrupt
+        return stopped(request)
+
+    with pytest.raises(KeyboardInterrupt):
+        replay(path, named(runner), out=out)
+    second = Scripted()
+    replay(path, named(second), out=out, resume=True)
+    assert second.asked == list(range(5, 12))
+
+
 def test_a_line_of_the_journal_that_was_cut_short_is_asked_again(tmp_path):
     path, out = gold(tmp_path / "g.jsonl"), tmp_path / "out.json"
     with pytest.raises(InputError):

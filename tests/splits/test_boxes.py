@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pyproj
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
@@ -167,7 +167,12 @@ def pairs_of_boxes(draw):
 @given(pairs_of_boxes())
 def test_distance_agrees_with_a_dense_search_anywhere(boxes):
     (bounds_a, crs_a), (bounds_b, crs_b) = boxes
-    both = from_bounds(*np.array([bounds_a, bounds_b]).T, [crs_a, crs_b])
+    try:
+        both = from_bounds(*np.array([bounds_a, bounds_b]).T, [crs_a, crs_b])
+    except InputError as error:
+        # NAD27 is shifted by other parameters on the other side of some borders.
+        assume("border between two datum transformations" not in str(error))
+        raise
     here, there = distance(both, [0, 1], [1, 0])
     expected = brute_distance(bounds_a, crs_a, bounds_b, crs_b)
     assert here == pytest.approx(expected, rel=1e-6, abs=1e-3)

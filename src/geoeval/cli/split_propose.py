@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 def command(places: str, out: str, *, as_json: bool, **given: Any) -> None:
     """Propose a split for points or tiles: compact groups with a buffer between the splits.
 
-    Samples that lie within the buffer of a more protected split are set aside ("buffer" in the split column), and the
-    price is printed. Without them, the splits pass the buffer gate. With --value, the range of its autocorrelation is
-    printed beside the buffer.
+    Samples that lie within the buffer of a more protected split are set aside ("quarantine" in the split column), and
+    the price is printed. Without them, the splits pass the buffer gate. With --value, the range of its
+    autocorrelation is printed beside the buffer.
     """
     from geoeval.splits.propose import described, propose
     from geoeval.splits.propose_files import check_target, read_places, values_of, write_proposal

@@ -19,7 +19,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from geoeval.goldset.cases import Case, GraderName, label_text
@@ -149,8 +148,10 @@ def _number(text: str) -> str:
         text = text.replace(",", ".")
     else:
         return f"#{text}"
-    value = Decimal(text)
-    return f"#{value.normalize():f}" if value else "#0"
+    sign = "-" if text.startswith("-") else ""
+    whole, _, part = text.removeprefix("-").partition(".")
+    value = ".".join(filter(None, (whole.lstrip("0") or "0", part.rstrip("0"))))
+    return f"#{sign if value != '0' else ''}{value}"
 
 
 def _stands_in(words: Sequence[str], source: Sequence[str]) -> bool:

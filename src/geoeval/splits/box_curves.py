@@ -154,8 +154,8 @@ def _chunk_curves(
             break
     if len(edge):
         raise InputError(
-            f"{name(int(box[edge.min()]))}: an edge jumps in its own system and cannot be followed; cut the box where "
-            "the projection is interrupted"
+            f"{name(int(box[edge.min()]))}: an edge jumps in its own system and cannot be followed (an interrupted "
+            "projection, or the border between two datum transformations); cut the box there, or give it in EPSG:4326"
         )
     edge, middle = np.concatenate([d[0] for d in done]), np.concatenate([d[1] for d in done])
     order = np.lexsort((middle, edge))

@@ -79,7 +79,7 @@ def _far(boxes: Boxes, i: int, j: int, best: float) -> float:
         near = reach <= 0
         least = np.where(near, 0.0, np.maximum(lowest - dip_p - dip_q, reach))
         kept = least < best * (1 - _RELATIVE)
-        first = np.where(near, speed_p >= speed_q, dip_p >= dip_q)[kept]
+        first = ((near & (speed_p >= speed_q)) | (~near & (dip_p >= dip_q)))[kept]
         p, q, u, v = _halved(p[kept], q[kept], u[kept], v[kept], first)
     return best
 

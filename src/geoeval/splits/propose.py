@@ -30,7 +30,7 @@ from geoeval.splits.settings import SplitSettings
 from geoeval.splits.table import SampleTable
 
 #: What stands in the split column of a sample that was set aside.
-SET_ASIDE = "buffer"
+SET_ASIDE = QUARANTINE
 SHARES: Mapping[str, float] = {"train": 0.7, "test": 0.3}
 
 #: Sides of blocks that are tried where none was given, in buffers; the first with enough blocks is taken.
@@ -114,7 +114,7 @@ def propose(
     >>> x = np.arange(5.0, 6.0, 0.01)
     >>> found = propose(np.stack([x, 0 * x, x, 0 * x], axis=1), "EPSG:4326", buffer_m=1500.0, side_m=11_200.0)
     >>> sorted(set(found.split)), found.groups, dict(found.before), found.set_aside
-    (['buffer', 'test', 'train'], 11, {'train': 70, 'test': 30}, 6)
+    (['quarantine', 'test', 'train'], 11, {'train': 70, 'test': 30}, 6)
     """
     if side_m is not None and clusters is not None:
         raise ConfigError("blocks and clusters exclude each other; give one of them")
@@ -132,7 +132,7 @@ def propose(
     else:
         label, side = _blocks(table, at, settings)
     roles, before, cost = _with_buffer(table, at, label, settings)
-    gates = check(table.with_splits([QUARANTINE if role == SET_ASIDE else role for role in roles]), settings)
+    gates = check(table.with_splits(roles), settings)
     _require_buffer(gates)
     back = np.argsort(order, kind="stable")
     word = "cluster" if side is None else "block"
@@ -264,7 +264,7 @@ def _set_aside(table: SampleTable, at: FloatArray, split: Sequence[str], buffer_
     """Roles, with the less protected side of every pair within the buffer set aside."""
     flat = (table.bounds[:, 0] == table.bounds[:, 2]) & (table.bounds[:, 1] == table.bounds[:, 3])
     if not flat.all():
-        return [SET_ASIDE if one == QUARANTINE else one for one in quarantined(table, split, buffer_m).split]
+        return list(quarantined(table, split, buffer_m).split)
     from scipy.spatial import KDTree
 
     # Between points a chord is never longer than the geodesic, so whoever is too close is found; no pair is listed.

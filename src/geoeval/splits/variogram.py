@@ -3,14 +3,15 @@
 Semivariance   half the mean squared difference of pairs at about one distance; low where neighbours are alike.
 Sill           where the semivariance levels off; the range is the distance at which the model has reached 95 % of it.
 Pairs          all of them where they are few; else those of a subset, which is drawn by place and never by value.
-Scale          the first try reaches half across the data; it shrinks until the rise is seen in more than a lag or two.
+Lags           halve again and again from half across the data down to the nearest neighbours, so that a short range is
+               seen as well as a long one.
 Not found      is said with its reason: too few points, no variation, no rise, or a rise that does not end.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -33,8 +34,8 @@ _LEAST_POINTS = 30
 _LEAST_PAIRS = 30
 _SHARE_OF_SILL = 0.95
 _PILOT = 2000
-_ZOOMS = 16
-_SEEN_LAGS = 3
+_LEAST_LAGS = 5
+_HALVINGS = 24
 #: How many standard errors the nearest pairs must lie below the sill.
 _CLEARLY = 3.0
 #: An exponential of range a is 1 - exp(-3h/a): 95 % of its rise at h = a.
@@ -70,7 +71,7 @@ class Variogram:
     reason: str | None = None
 
 
-def variogram(at: FloatArray, value: FloatArray, *, pairs: int = 500_000, lags: int = 15) -> Variogram:
+def variogram(at: FloatArray, value: FloatArray, *, pairs: int = 100_000, lags: int = 4) -> Variogram:
     """The empirical variogram of a value at some places, and its range.
 
     Parameters
@@ -80,9 +81,9 @@ def variogram(at: FloatArray, value: FloatArray, *, pairs: int = 500_000, lags: 
     value
         (points,) NaN where there is none.
     pairs
-        About how many pairs to look at.
+        About how many pairs to look at within each reach.
     lags
-        How many distances to tell apart.
+        How many distances to tell apart between a reach and its half.
 
     Returns
     -------
@@ -95,7 +96,7 @@ def variogram(at: FloatArray, value: FloatArray, *, pairs: int = 500_000, lags: 
     >>> noise = np.random.default_rng(0).normal(size=2019)
     >>> found = variogram(np.stack([x, 0 * x], axis=1), np.convolve(noise, np.ones(20), "valid"))
     >>> found.model, round(found.range_m)
-    ('spherical', 23)
+    ('spherical', 26)
     >>> variogram(np.zeros((2, 2)), np.zeros(2)).reason
     'too_few_points'
     """
@@ -115,20 +116,18 @@ def variogram(at: FloatArray, value: FloatArray, *, pairs: int = 500_000, lags: 
     drawn = np.random.Generator(np.random.PCG64(0)).permutation(len(place))
     pilot = KDTree(place[drawn[:_PILOT]])
     reach = float(np.linalg.norm(np.ptp(place, axis=0))) / 2
-    seen: Variogram | None = None
-    for _ in range(_ZOOMS):
+    bins: list[tuple[FloatArray, FloatArray, IntArray]] = []
+    for _ in range(_HALVINGS):
         subset = np.sort(drawn[: _subset_size(pilot, len(place), reach, pairs)])
-        found = _fitted(_binned(place[subset], known[subset], reach, lags, len(known)), reach)
-        if seen is not None and (len(found.lag) < lags // 2 or (found.range_m is None and seen.range_m is not None)):
-            return seen
-        if seen is not None and found.reason == "no_sill":
-            # It rises up to here, and at the first lag of the wider view it had risen already.
-            return replace(seen, range_m=float(seen.lag[0]), reason=None)
-        seen = found
-        if found.reason == "no_sill" or (found.range_m or 0.0) >= _SEEN_LAGS * reach / lags:
+        found, count = _binned(place[subset], known[subset], reach, lags)
+        if count < _LEAST_PAIRS:
             break
+        bins.insert(0, found)
         reach /= 2
-    return empty if seen is None else seen
+    if not bins:
+        return replace(empty, reason="too_few_points")
+    lag, half, times = (np.concatenate([one[part] for one in bins]) for part in range(3))
+    return _fitted(Variogram(lag, half, times.astype(np.int64), len(known)))
 
 
 def _subset_size(pilot: Any, n: int, reach: float, pairs: int) -> int:
@@ -139,8 +138,10 @@ def _subset_size(pilot: Any, n: int, reach: float, pairs: int) -> int:
     return min(n, max(_LEAST_POINTS, int(n * math.sqrt(min(1.0, pairs / expected)))))
 
 
-def _binned(place: FloatArray, value: FloatArray, reach: float, lags: int, points: int) -> Variogram:
-    """Mean distance and semivariance of pairs by lag; lags with fewer than 30 pairs are left out."""
+def _binned(
+    place: FloatArray, value: FloatArray, reach: float, lags: int
+) -> tuple[tuple[FloatArray, FloatArray, IntArray], int]:
+    """Mean distance, semivariance and pairs by lag between half the reach and the reach, and all pairs within it."""
     from scipy.spatial import KDTree
 
     pair = KDTree(place).query_pairs(reach, output_type="ndarray")
@@ -148,17 +149,18 @@ def _binned(place: FloatArray, value: FloatArray, reach: float, lags: int, point
     half = (value[pair[:, 0]] - value[pair[:, 1]]) ** 2 / 2
     # Sorted, so that sums do not depend on how a tree happens to list its pairs.
     order = np.lexsort((half, distance))
+    order = order[np.searchsorted(distance[order], reach / 2, side="right") :]
     distance, half = distance[order], half[order]
-    lag = np.minimum((distance / reach * lags).astype(np.int64), lags - 1)
+    lag = np.minimum(((distance / reach - 0.5) * 2 * lags).astype(np.int64), lags - 1)
     count = np.bincount(lag, minlength=lags)
     enough = count >= _LEAST_PAIRS
     much = np.maximum(count, 1)
-    return Variogram(
+    found = (
         (np.bincount(lag, distance, minlength=lags) / much)[enough],
         (np.bincount(lag, half, minlength=lags) / much)[enough],
         count[enough].astype(np.int64),
-        points,
     )
+    return found, len(pair)
 
 
 def exponential(h: FloatArray, nugget: float, rise: float, length: float) -> FloatArray:
@@ -187,55 +189,58 @@ def spherical(h: FloatArray, nugget: float, rise: float, length: float) -> Float
 _MODELS: dict[Model, Callable[..., FloatArray]] = {"exponential": exponential, "spherical": spherical}
 
 
-def _fitted(found: Variogram, reach: float) -> Variogram:
+def _fitted(found: Variogram) -> Variogram:
     """The variogram with the better of two models, and the range or the reason why there is none."""
-    if len(found.lag) < 4:
+    if len(found.lag) < _LEAST_LAGS or found.semivariance.max() <= 0:
         return replace(found, reason="no_fit")
-    fits = [(miss, name, given) for name in _MODELS if (fit := _fit(name, found, reach)) for miss, given in [fit]]
+    # Pairs that share points tell less than as many apart do.
+    free = np.minimum(found.pairs, found.points)
+    fits = [(*fit, name) for name in _MODELS for fit in _fits(name, found, free)]
     if not fits:
         return replace(found, reason="no_fit")
-    _, name, (nugget, rise, length) = min(fits)
+    _, (nugget, rise, length), name = min(fits)
     sill = nugget + rise
     known = replace(found, model=name, nugget=nugget, sill=sill)
-    # Pairs that share points tell less than as many apart do.
-    free = min(int(found.pairs[0]), found.points)
-    below = 1 - float(found.semivariance[0]) / min(sill, float(found.semivariance.max()))
-    if nugget >= _SHARE_OF_SILL * sill or below < _CLEARLY * math.sqrt(2 / free):
+    if nugget >= _SHARE_OF_SILL * sill:
         return replace(known, reason="no_rise")
     far = _reached(name, nugget, rise, length)
+    near = found.lag <= max(far / 2, float(found.lag[0]))
+    low = float(np.average(found.semivariance[near], weights=found.pairs[near]))
+    top = min(sill, float(found.semivariance.max()))
+    if 1 - low / top < _CLEARLY * math.sqrt(2 / min(int(free[near].sum()), found.points)):
+        return replace(known, reason="no_rise")
     if far > found.lag[-1]:
         return replace(known, reason="no_sill")
     return replace(known, range_m=far)
 
 
-def _fit(name: Model, found: Variogram, reach: float) -> tuple[float, tuple[float, float, float]] | None:
-    """Weighted squared misses, and nugget, rise and length; None where the search does not end."""
+def _fits(name: Model, found: Variogram, free: IntArray) -> Iterator[tuple[float, tuple[float, float, float]]]:
+    """Weighted squared misses, and nugget, rise and length, from several first lengths."""
     import warnings
 
     from scipy.optimize import OptimizeWarning, curve_fit
 
-    scale = float(found.semivariance.max())
-    if scale <= 0:
-        return None
-    weight = 1 / np.sqrt(found.pairs)
+    scale, reach = float(found.semivariance.max()), float(found.lag[-1])
+    weight = 1 / np.sqrt(free)
     seen, h = found.semivariance / scale, found.lag / reach
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OptimizeWarning)
-            given, _ = curve_fit(
-                _MODELS[name],
-                h,
-                seen,
-                p0=(0.1, 0.8, 0.3),
-                sigma=weight,
-                bounds=([0, 0, 1e-3], [2, 3, 20]),
-                max_nfev=2000,
-            )
-    except (RuntimeError, ValueError):
-        return None
-    miss = float(np.sum(((_MODELS[name](h, *given) - seen) / weight) ** 2))
-    nugget, rise, length = (float(one) for one in given)
-    return miss, (nugget * scale, rise * scale, length * reach)
+    for first in np.quantile(h, [0.2, 0.5, 0.8]):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", OptimizeWarning)
+                given, _ = curve_fit(
+                    _MODELS[name],
+                    h,
+                    seen,
+                    p0=(0.1, 0.8, first),
+                    sigma=weight,
+                    bounds=([0, 0, float(h[0]) / 2], [2, 3, 20]),
+                    max_nfev=2000,
+                )
+        except (RuntimeError, ValueError):
+            continue
+        miss = float(np.sum(((_MODELS[name](h, *given) - seen) / weight) ** 2))
+        nugget, rise, length = (float(one) for one in given)
+        yield miss, (nugget * scale, rise * scale, length * reach)
 
 
 def _reached(name: Model, nugget: float, rise: float, length: float) -> float:
