@@ -16,6 +16,9 @@ lint: $(STAMP)  ## format, lint and types
 	$(BIN)/mypy --strict src
 
 fixtures: $(STAMP)  ## write the synthetic fixtures again; the bytes do not change
+	$(BIN)/python scripts/make_split_fixture.py
+	$(BIN)/python scripts/make_compare_fixtures.py
+	$(BIN)/python scripts/make_judge_fixtures.py
 	$(BIN)/python scripts/make_fixtures.py
 
 $(STAMP): pyproject.toml constraints.txt

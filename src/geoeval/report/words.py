@@ -16,13 +16,13 @@ REASONS = {
     "metric_missing": "the metric is missing",
     "no_support": "nothing was there to count",
     "low_support": "too few observations",
-    "few_clusters": "too few clusters for an interval",
+    "few_clusters": "too few clusters: the interval is shown, but cannot decide",
     "single_cluster": "one cluster only, so no interval",
     "deff_undefined": "the design effect is undefined",
     "ci_straddles_threshold": "the interval straddles the limit",
     "undefined_ratio": "undefined: nothing to divide by",
     "stale_calibration": "the calibration is out of date",
-    "biased_dimension": "measured on a biased sample",
+    "biased_dimension": "the judge is biased on a dimension",
     "sealed_split_opened": "the sealed split was opened",
     "manifest_mismatch": "the manifest does not match",
     "evidence_missing": "the evidence is missing",
@@ -40,7 +40,7 @@ REASONS = {
 #: Marks beside a value in words.
 MARKS = {
     "few_clusters": "few clusters",
-    "deff_floor": "design effect held at 1 or more",
+    "deff_floor": "design effect from an assumed correlation of 0.1",
     "clipped": "clipped to its range",
     "sketch": "from a compressed distribution",
 }
