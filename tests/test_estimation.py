@@ -156,3 +156,19 @@ def test_recall_of_a_validator_gets_the_exact_bound():
     found = exact_lower_bound(estimate(Toy(), ledger((59, 0, 0)), Plan(clustered=False))["recall"])
     assert found.interval.low == pytest.approx(0.95, abs=0.0005)
     assert found.interval.high == 1.0
+
+
+def test_a_ranked_figure_rests_only_on_clusters_that_hold_observations():
+    """Thirty clusters, four of which have a hit: the median rests on four, and says so."""
+    found = estimate(Toy(), ledger(*[(5, 0, 1)] * 4, *[(0, 1, 1)] * 26))
+    assert found["iou_median"].interval.clusters == 4
+    assert "few_clusters" in found["iou_median"].marks
+    even = estimate(Toy(), ledger(*[(5, 0, 1)] * 30))
+    assert even["iou_median"].interval.clusters == 30
+    assert "few_clusters" not in even["iou_median"].marks
+
+
+def test_a_ranked_figure_in_one_large_cluster_has_few_effective_ones():
+    found = estimate(Toy(), ledger((400, 0, 0), *[(1, 0, 0)] * 29))
+    assert found["iou_median"].interval.effective_clusters < 2
+    assert "few_clusters" in found["iou_median"].marks

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import geopandas as gpd
 import numpy as np
 import pytest
+from shapely import box
 
+from geoeval.errors import ConfigError
 from geoeval.estimation import Plan
 from geoeval.evaluation import (
     as_source,
@@ -26,7 +29,7 @@ from geoeval.evidence.canonical import canonical_bytes
 from geoeval.evidence.shape import evaluation_json
 from geoeval.gates import parse_gate
 from geoeval.model import Finding, Records
-from geoeval.options import Pairing, Source
+from geoeval.options import Columns, Pairing, Source
 from geoeval.summary import Policy, demanded_gates, merged_findings, signature, summarise
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
@@ -165,3 +168,28 @@ def test_no_figure_is_not_finite():
         result = evaluate(evaluator, *sides(family), plan=PLAN)
         for one in result.estimates.values():
             assert one.value is None or np.isfinite(one.value)
+
+
+def test_ids_that_have_nothing_in_common_are_said():
+    """Keys of two systems: nothing pairs, and a finding says why."""
+    side = gpd.GeoDataFrame({"key": ["a", "b"]}, geometry=[box(0, 0, 9, 9), box(20, 0, 29, 9)], crs=32631)
+    keyed = [Source(frame, columns=Columns(id="key")) for frame in (side, side.assign(key=["x", "y"]))]
+    result = evaluate(Footprint(assignment="id"), *keyed, pairing=Pairing(cluster="none"))
+    assert [one.code for one in result.evaluation.findings] == ["ids-disjoint"]
+
+
+def test_an_unknown_figure_is_refused_with_the_nearest_spelling():
+    side = gpd.GeoDataFrame(geometry=[box(0, 0, 9, 9)], crs=32631)
+    result = evaluate(Footprint(), side, side, pairing=Pairing(cluster="none"))
+    with pytest.raises(ConfigError, match="did you mean 'recall'"):
+        result["recal"]
+
+
+def test_unmet_gates_say_what_is_wrong():
+    side = gpd.GeoDataFrame(geometry=[box(0, 0, 9, 9)], crs=32631)
+    policy = Policy(gates=(parse_gate("recall>=0.9@value"), parse_gate("precision>=0.9")))
+    result = evaluate(Footprint(), side, side.iloc[:0], pairing=Pairing(cluster="none"), policy=policy)
+    assert result.unmet() == [
+        "fail: recall ≥ 0.9 on the value, overall: 0 [0, 0.7935], n = 1",
+        "not_evaluable (undefined_ratio): precision ≥ 0.9 on the interval, overall: undefined, n = 0",
+    ]

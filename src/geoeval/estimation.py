@@ -205,11 +205,14 @@ def _estimates(
         for name, quantity in evaluator.quantities(whole).items()
     }
     ranked = evaluator.ranked(whole)
+    alone: Mapping[str, Quantity] = {}
     if ranked and bootstrap and ranked_intervals:
         drawn = _drawn(len(table.clusters), plan.ranked_redraws, plan.seed)
         spread = redraw(evaluator, table, drawn, ranked=True)
+        # Every cluster by itself: how many observations it holds decides how many clusters an interval rests on.
+        alone = evaluator.ranked(table.totals(np.eye(len(table.clusters), dtype=np.int64)))
     for name, quantity in ranked.items():
-        out[name] = _one(name, quantity, None, spread.get(name), table, plan)
+        out[name] = _one(name, quantity, alone.get(name), spread.get(name), table, plan)
     return out
 
 

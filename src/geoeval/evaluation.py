@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from geoeval.errors import ConfigError
+from geoeval.errors import ConfigError, nearest_spelling
 from geoeval.estimation import Plan
 from geoeval.ledger import Evaluator, Ledger, Row, Tallied, tally_unit
 from geoeval.model import Estimate, Evaluation, Records, Unit
@@ -47,7 +47,19 @@ class Result:
         return self.evaluation.estimates
 
     def __getitem__(self, metric: str) -> Estimate:
+        if metric not in self.evaluation.estimates:
+            raise ConfigError(
+                f"{self.evaluation.family} has no figure {metric!r}; "
+                f"{nearest_spelling(metric, self.evaluation.estimates)}"
+            )
         return self.evaluation.estimates[metric]
+
+    def unmet(self) -> list[str]:
+        """Every gate that does not pass, in a sentence: ``assert not result.unmet()`` says what is wrong.
+
+        Empty where no gate was declared.
+        """
+        return [str(verdict) for verdict in self.evaluation.gates if verdict.status != "pass"]
 
     def __repr__(self) -> str:
         # What a failing `assert ..., result` shows, and a notebook.

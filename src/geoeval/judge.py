@@ -2,8 +2,8 @@
 
 Conventions   the verifier is right, the judge is under test; a judge reads recorded episodes and runs nothing; the set
               is stored and hashed, so that two passes use the same entries; the time is an argument.
-Gate          refuses unless the newest result of this very judge, on this very set, is fresh and shows *each* dimension
-              to be unbiased within the margin. A dimension of which nothing can be said is not unbiased.
+Gate          refuses unless the newest result of this very judge, on this very set, is fresh and shows *each* dimension,
+              and the outcome, to be unbiased within the margin. A dimension of which nothing can be said is not unbiased.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from geoeval.errors import ConfigError, InputError
 from geoeval.judging.entries import CalibrationSet, freeze, read_set
-from geoeval.judging.figures import Calibration, Counts, Identity, figures
+from geoeval.judging.figures import OUTCOME, Calibration, Counts, Identity, figures
 from geoeval.judging.history import Recorded, append, newest, read_history, whole_seconds
 from geoeval.judging.verdicts import CountingExecutor, verdicts
 from geoeval.stats.agreement import Agreement
@@ -110,6 +110,8 @@ def is_due(history: tuple[Recorded, ...], identity: Identity, set_sha256: str, a
 class Refusal:
     """Why a promotion is refused: a reason of the closed list, what it says, and the dimension where it is one's.
 
+    The bias of the whole episode stands under the name ``outcome``.
+
     ``failed``: a limit was evaluated and not met, rather than not decidable.
     """
 
@@ -170,7 +172,7 @@ def promotion_gate(
     Returns
     -------
     Decision
-        ``pass``; ``fail`` where a result that counts shows a biased dimension; else ``not_evaluable``, with each
+        ``pass``; ``fail`` where a result that counts shows a biased dimension or outcome; else ``not_evaluable``, with each
         reason.
 
     Examples
@@ -195,8 +197,10 @@ def promotion_gate(
     second = [
         refusal
         for name, one in found.assessed(margin, alpha).items()
-        if (refusal := _dimension(name, one, margin)) is not None
+        if (refusal := _dimension(f"dimension {name!r}", name, one, margin)) is not None
     ]
+    of_outcome = _dimension("the outcome", OUTCOME, found.assessed_outcome(margin, alpha), margin)
+    second += [] if of_outcome is None else [of_outcome]
     if min_agreement is not None:
         second += _agreement(found.agreement, min_agreement)
     if not found.dimensions:
@@ -277,10 +281,9 @@ def _agreement(one: Agreement, least: float) -> list[Refusal]:
     return [Refusal("ci_straddles_threshold", says, failed=high < least)]
 
 
-def _dimension(name: str, one: Agreement, margin: float) -> Refusal | None:
+def _dimension(told: str, name: str, one: Agreement, margin: float) -> Refusal | None:
     if one.verdict == "unbiased":
         return None
-    told = f"dimension {name!r}"
     if one.verdict == "biased":
         says = f"{told}: biased, {one.direction}: {one.bias:+.3f} of {one.n} entries, margin {margin:g}"
         return Refusal("biased_dimension", says, name, failed=True)

@@ -354,6 +354,14 @@ class Verdict:
     smallest_n: int | None = None
     waived_by: str | None = None
 
+    def __str__(self) -> str:
+        sign = {"at_least": "≥", "at_most": "≤"}.get(self.direction, "")
+        limit = "" if self.limit is None else f" {sign} {self.limit:g} on the {self.on}"
+        value = "undefined" if self.value is None else f"{self.value:.4g}"
+        span = "" if self.low is None or self.high is None else f" [{self.low:.4g}, {self.high:.4g}]"
+        why = f" ({self.reason})" if self.reason else ""
+        return f"{self.status}{why}: {self.metric}{limit}, {self.scope}: {value}{span}, n = {self.support or 0}"
+
 
 @dataclass(frozen=True, slots=True)
 class Stratum:

@@ -12,7 +12,7 @@ import contextlib
 import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from geoeval.goldset.journal import Journal, journal_path, open_journal
 from geoeval.goldset.outcomes import Outcome, outcome_of
 from geoeval.goldset.runner import Result, request_of, result_of
 from geoeval.stats.deferral import OperatingCurve, common_cost_range, deferral_operating_points, deferral_single_arm
+from geoeval.stats.paired import least_differing
 from geoeval.stats.selective import Decision, PairedDelta, bootstrap_delta_mean, paired_order
 
 Metric = Literal["answered_right", "not_wrong", "cheaper"]
@@ -217,7 +218,8 @@ def compare(
     Returns
     -------
     Comparison
-        ``adopt`` only where the whole interval is above 0, ``block`` only where it is below.
+        ``adopt`` only where the whole interval is above 0, ``block`` only where it is below. Few clusters, or fewer
+        than six that differ, are ``inconclusive``, marked ``few_clusters``.
     """
     if metric not in METRICS:
         raise ConfigError(f"metric must be one of {sorted(METRICS)}, got {metric!r}")
@@ -234,12 +236,12 @@ def compare(
     known_clusters = [one.cluster for one in before]
     draw = known_clusters[0] is not None if clusters is None else clusters
     deltas = {
-        name: bootstrap_delta_mean(
+        name: _delta(
             [score(one) for one in before],
             [score(one) for one in after],
-            redraws=redraws,
-            seed=seed,
-            clusters=known_clusters if draw else None,
+            known_clusters if draw else None,
+            redraws,
+            seed,
         )
         for name, score in METRICS.items()
     }
@@ -251,6 +253,19 @@ def compare(
         deltas=deltas,
         seed=seed,
     )
+
+
+def _delta(
+    before: list[float], after: list[float], clusters: Sequence[str | None] | None, redraws: int, seed: int
+) -> PairedDelta:
+    """One paired difference; few clusters, or few that differ at all, decide nothing, as between two predictions."""
+    found = bootstrap_delta_mean(before, after, redraws=redraws, seed=seed, clusters=clusters)
+    names = range(len(before)) if clusters is None else clusters
+    differing = {name for name, old, new in zip(names, before, after, strict=True) if old != new}
+    few = "few_clusters" in found.marks or 0 < len(differing) < least_differing()
+    if not few:
+        return found
+    return replace(found, decision="inconclusive", marks=tuple(dict.fromkeys((*found.marks, "few_clusters"))))
 
 
 def curve(

@@ -60,7 +60,7 @@ def summarise(
     whole = ledger.by_cluster().whole()
     estimates, classes, errors = _with_design(evaluator, whole, plan, estimates, classes)
     remarks = getattr(evaluator, "remarks", None)
-    findings = merged_findings((*findings, *(remarks(whole) if remarks else ())))
+    findings = merged_findings((*findings, *(remarks(whole) if remarks else ()), *_id_findings(evaluator, whole)))
     extras = {**extras_of(evaluator, whole), **({"standard_errors": errors} if errors else {})}
     evaluation = Evaluation(
         family=evaluator.family,
@@ -99,6 +99,15 @@ def _with_design(
     }
     adjusted = in_order(evaluator.family, {**estimates, **found["estimates"]})
     return adjusted, merged, found.get("standard_errors", {})
+
+
+def _id_findings(evaluator: Evaluator[Any], whole: Totals) -> tuple[Finding, ...]:
+    """A finding where pairs are given by key, and no key of either side occurs on the other."""
+    if getattr(evaluator, "assignment", None) != "id" or whole["tp"][0] or not (whole["fp"][0] and whole["fn"][0]):
+        return ()
+    says = f"{whole['fn'][0]} references and {whole['fp'][0]} predictions have no id in common"
+    mend = "name the columns that hold the common key (--reference-id, --prediction-id)"
+    return (Finding("ids-disjoint", "major", (), says, mend),)
 
 
 def demanded_gates(evaluator: Evaluator[Any], policy: Policy) -> tuple[Gate, ...]:

@@ -113,6 +113,27 @@ def test_risk_coverage_takes_probabilities_only():
         risk_coverage([90.0], [0])
 
 
+def test_the_curve_by_hand():
+    """One right at 0.9; at 0.5 one of two wrong: half an error after two, one after three; then one wrong."""
+    found = risk_coverage([0.5, 0.9, 0.1, 0.5], [1, 0, 1, 0])
+    assert found.coverage.tolist() == [0.25, 0.5, 0.75, 1.0]
+    assert found.selective_risk.tolist() == [0.0, 0.25, 1 / 3, 0.5]
+    assert len(risk_coverage([], []).coverage) == len(risk_coverage([], []).selective_risk) == 0
+
+
+@settings(deadline=None)
+@given(observed)
+def test_the_curve_is_the_mean_over_orders_and_its_mean_is_the_aurc(rows):
+    confidence, error = map(np.array, zip(*rows, strict=True))
+    found = risk_coverage(confidence, error)
+    assert found.selective_risk.mean() == pytest.approx(found.areas.aurc, abs=1e-12)
+    for accepted, correct in zip(found.points.accepted, found.points.correct, strict=True):
+        assert found.selective_risk[accepted - 1] == (accepted - correct) / accepted
+    mean = np.array([error[confidence == one].mean() for one in np.sort(confidence)[::-1]])
+    assert found.selective_risk == pytest.approx(np.cumsum(mean) / np.arange(1, len(rows) + 1))
+    assert np.array_equal(risk_coverage(confidence[::-1], error[::-1]).selective_risk, found.selective_risk)
+
+
 def test_ids_are_paired_by_name_not_by_position():
     assert paired_order(["x", "y", "z"], ["z", "x", "y"]).tolist() == [1, 2, 0]
     with pytest.raises(InputError, match="one side only, the first is 'w'"):
@@ -160,7 +181,8 @@ def test_a_mean_difference_of_redraws_is_the_resampled_mean():
     old, new = generator.random(30), generator.random(30)
     found = bootstrap_delta_mean(old, new, redraws=500, seed=11)
     drawn = np.random.Generator(np.random.PCG64(11)).integers(0, 30, size=(500, 30))
-    naive = (new - old)[drawn].mean(axis=1)
+    order = np.lexsort((new, old))
+    naive = (new - old)[order][drawn].mean(axis=1)
     assert found.observed == pytest.approx((new - old).mean())
     assert (found.low, found.high) == pytest.approx(tuple(np.percentile(naive, [2.5, 97.5])))
     assert found.bootstrap_mean == pytest.approx(naive.mean())
@@ -171,7 +193,7 @@ def test_the_seed_pins_the_redraws():
     found = bootstrap_delta_mean([0.0] * 8, [1, 2, 3, 4, -1, -2, 5, 0], redraws=200, seed=42)
     again = bootstrap_delta_mean([0.0] * 8, [1, 2, 3, 4, -1, -2, 5, 0], redraws=200, seed=42)
     assert found == again
-    assert (found.observed, found.low, found.high) == (1.5, -0.125, 3.0)
+    assert (found.observed, found.low, found.high) == (1.5, -0.25, 3.125)
     assert multiplicities(5, 3, seed=42).tolist() == [[1, 0, 2, 2, 0], [2, 1, 0, 1, 1], [0, 0, 1, 3, 1]]
 
 
@@ -201,6 +223,19 @@ def test_the_order_of_rows_changes_no_bit_when_clusters_are_named():
         assert one == other
         one = bootstrap_delta_mean(old, new, redraws=40, seed=seed, clusters=names)
         assert one == bootstrap_delta_mean(old[order], new[order], redraws=40, seed=seed, clusters=shuffled)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.tuples(*[st.sampled_from([0.0, 0.1, 0.3, 0.7])] * 2, *[st.integers(0, 1)] * 2), max_size=12), st.data()
+)
+def test_the_order_of_rows_changes_no_bit_without_clusters(rows, data):
+    """Few values, so that many rows are equal in some columns and differ in others."""
+    shuffled = data.draw(st.permutations(rows))
+    one, other = (np.array(each, dtype=float).reshape(-1, 4).T for each in (rows, shuffled))
+    assert bootstrap_delta_aurc(*one, redraws=20) == bootstrap_delta_aurc(*other, redraws=20)
+    assert bootstrap_delta_aurc(*one[:3], redraws=20) == bootstrap_delta_aurc(*other[:3], redraws=20)
+    assert bootstrap_delta_mean(*one[:2], redraws=20) == bootstrap_delta_mean(*other[:2], redraws=20)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,8 @@ def command(file: str, *, as_json: bool) -> None:
 
 def _grow(tree: Tree, given: Mapping[str, Any]) -> None:
     for name, value in given.items():
+        if name == "crs" and not value:
+            tree.add("crs: none; declare it with --crs")
         if value in (None, "", [], {}, ()):
             continue
         if isinstance(value, Mapping):

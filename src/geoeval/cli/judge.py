@@ -291,7 +291,7 @@ def _show(found: Calibration) -> None:
         table.add_column(name, justify="left" if left else "right", overflow="fold")
     document = found.document
     for name, row in [("(outcome)", document["overall"]), *document["dimensions"].items()]:
-        table.add_row(name, *_cells(row), "" if name == "(outcome)" else _verdict(row))
+        table.add_row(name, *_cells(row), _verdict(row))
     out.print(table)
     pooled, order = document["pooled"], document["order"]
     if pooled["agreement"] is not None:

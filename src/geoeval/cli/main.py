@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import click
 
 from geoeval.cli.streams import steady_streams
 from geoeval.errors import GeoevalError
+
+
+_INTERRUPTED = "Interrupted: stopped before the end; nothing was written that is not whole. Call it again."
 
 
 class LazyGroup(click.Group):
@@ -49,6 +52,15 @@ class LazyGroup(click.Group):
             ctx.fail(f"unknown command {args[0]!r}; {nearest_spelling(args[0], self._homes)}")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command; whoever stops it gets a message and exit code 2."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, click.Abort) as error:
+            # Before click sees it: there it would be exit code 1, which is a bug.
+            click.echo(_INTERRUPTED, err=True)
+            raise click.exceptions.Exit(2) from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
         """List the commands without importing them."""
         with formatter.section("Commands"):
@@ -73,6 +85,9 @@ def run() -> None:
         finally:
             # Now, where a full disk still ends in a message and an exit code.
             sys.stdout.flush()
+    except KeyboardInterrupt:
+        click.echo(_INTERRUPTED, err=True)
+        sys.exit(2)
     except GeoevalError as error:
         click.echo(f"{type(error).__name__}: {error}", err=True)
         sys.exit(2)

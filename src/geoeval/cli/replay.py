@@ -70,7 +70,7 @@ def run(
 
     if resume and out is None:
         raise ConfigError("--resume needs --out: the journal of a replay lies beside it.")
-    with progress_bar("cases") as progress, shown_cause(debug=debug):
+    with resume_hint(out), progress_bar("cases") as progress, shown_cause(debug=debug):
         found = replay(
             Path(gold),
             named_callable(runner, "runner"),
@@ -84,6 +84,20 @@ def run(
         print_json(found.document)
     else:
         _show(found)
+
+
+@contextmanager
+def resume_hint(out: str | None) -> Iterator[None]:
+    """Where somebody stops a replay that keeps a journal, say how to go on with it."""
+    try:
+        yield
+    except (KeyboardInterrupt, click.Abort) as error:
+        from geoeval.goldset.journal import journal_path
+
+        if out is None or not journal_path(Path(out)).exists():
+            raise
+        kept = journal_path(Path(out)).name
+        raise InputError(f"interrupted; finished cases are in {kept}, go on with --resume") from error
 
 
 @contextmanager

@@ -13,6 +13,9 @@ from geoeval.judging.verdicts import Verdict
 from geoeval.stats.agreement import Agreement, agreement, assess
 from geoeval.stats.interval import clustered_wilson
 
+#: Name of the outcome of the whole episode, where it stands beside the dimensions.
+OUTCOME = "outcome"
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -83,6 +86,11 @@ class Calibration:
         columns = {name: counts.columns for name, counts in self.dimensions.items()}
         return assess(columns, self.margin if margin is None else margin, alpha=self.alpha if alpha is None else alpha)
 
+    def assessed_outcome(self, margin: float | None = None, alpha: float | None = None) -> Agreement:
+        """The outcome of the whole episode, held to the rule of a dimension; a family of one beside the dimensions."""
+        used = self.margin if margin is None else margin, self.alpha if alpha is None else alpha
+        return assess({OUTCOME: self.overall.columns}, used[0], alpha=used[1])[OUTCOME]
+
     @property
     def biased_dimensions(self) -> dict[str, str]:
         """Name to direction, ``judge_higher`` or ``judge_lower``."""
@@ -93,7 +101,7 @@ class Calibration:
     def document(self) -> dict[str, Any]:
         """As it stands in the history and in ``--json``."""
         found = self.assessed()
-        whole = {**asdict(self.agreement), "indeterminate": self.overall.indeterminate}
+        whole = {**asdict(self.assessed_outcome()), "indeterminate": self.overall.indeterminate}
         out = {
             "schema": "geoeval/calibration/1",
             "identity": asdict(self.identity),

@@ -109,10 +109,13 @@ def labelled_points(reference: Source, prediction: Source, pairing: Pairing) -> 
     return UnitSet(
         (Unit(name, LoadedPoints(payload)),),
         (*points.findings, *findings, *missing),
-        {**names, "clusters": said, "design": pairing.design or "none declared: no adjusted figures"},
+        {**points.table.notes, **names, "clusters": said, "design": pairing.design or _NO_DESIGN},
         tuple(dict.fromkeys((*points.table.inputs, *inputs, *(header.path for header in rasters.values())))),
         clustered=pairing.cluster != "none",
     )
+
+
+_NO_DESIGN = "none declared: no adjusted figures"
 
 
 def _named(column: str, guessed: bool, role: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import glob
 import os
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from geoeval.errors import ConfigError, InputError, nearest_spelling
+from geoeval.errors import ConfigError, InputError
 from geoeval.model import Finding
 from geoeval.readers.columns import listed
 
@@ -182,13 +183,10 @@ def existing(path: str | os.PathLike[str], side: str = "") -> Path:
         folder = where.parent
         if not folder.is_dir():
             raise InputError(f"{lead}no such file: {str(where)!r}; its folder is not there either")
-        # Only what could have been meant: data, and folders of data.
-        names = [
-            item.name
-            for item in folder.iterdir()
-            if not item.name.startswith(".") and (item.suffix.lower() in NAME_ENDINGS or not where.suffix)
-        ]
-        raise InputError(f"{lead}no such file: {str(where)!r}; {nearest_spelling(where.name, names)}")
+        names = [item.name for item in folder.iterdir() if not item.name.startswith(".")]
+        close = difflib.get_close_matches(where.name, names, n=1, cutoff=0.6)
+        hint = f"did you mean {close[0]!r}?" if close else "no file of its folder has a similar name; check the path"
+        raise InputError(f"{lead}no such file: {str(where)!r}; {hint}")
     if where.is_file() and where.stat().st_size == 0:
         raise InputError(
             f"{lead}{str(where)!r} has 0 bytes; write the file again (no features is a file with an empty layer)"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from geoeval.errors import ConfigError
 from geoeval.evidence.canonical import canonical_bytes, digest
-from geoeval.selection.settings import METRICS
+from geoeval.selection.settings import METRICS, MORE_IS_BETTER
 
 if TYPE_CHECKING:
     from geoeval.selection.record import Suggestion
@@ -77,16 +77,45 @@ class RefusalCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseRule:
-    """``[release]``: the metrics that a report must have been held to before it can release anything."""
+    """``[release]``: the limits that a report must have been held to, or to stricter ones, before it releases anything.
 
-    gates: tuple[str, ...] = ()
+    Parameters
+    ----------
+    at_least
+        Metric to limit, for coverage, precision and F1.
+    at_most
+        Metric to limit, for calibration error and areas under risk curves.
+
+    Examples
+    --------
+    >>> ReleaseRule(at_least={"macro_f1": 0.8}).limits
+    (('macro_f1', 'at_least', 0.8),)
+    >>> ReleaseRule(at_least={"ece": 0.05})
+    Traceback (most recent call last):
+    geoeval.errors.ConfigError: release.at_least: less is better in 'ece'; its limit belongs under release.at_most
+    """
+
+    at_least: Mapping[str, float] = field(default_factory=dict)
+    at_most: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from geoeval.errors import nearest_spelling
 
-        for name in self.gates:
+        for name, direction, limit in self.limits:
+            where = f"release.{direction}"
             if name not in METRICS:
-                raise ConfigError(f"release.gates: unknown metric {name!r}; {nearest_spelling(name, METRICS)}")
+                raise ConfigError(f"{where}: unknown metric {name!r}; {nearest_spelling(name, METRICS)}")
+            if direction != ("at_least" if name in MORE_IS_BETTER else "at_most"):
+                way, other = ("less", "at_most") if direction == "at_least" else ("more", "at_least")
+                raise ConfigError(f"{where}: {way} is better in {name!r}; its limit belongs under release.{other}")
+            if not 0 <= limit <= 1:
+                raise ConfigError(f"{where}.{name}: must lie in [0, 1], got {limit!r}; is it a percentage?")
+
+    @property
+    def limits(self) -> tuple[tuple[str, Literal["at_least", "at_most"], float], ...]:
+        """Each as metric, direction and limit."""
+        least = [(name, "at_least", limit) for name, limit in sorted(self.at_least.items())]
+        return (*least, *((name, "at_most", limit) for name, limit in sorted(self.at_most.items())))  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

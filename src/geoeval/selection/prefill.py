@@ -1,19 +1,20 @@
 """The consumer's side: a report of a comparison becomes one decision, GO with a threshold, or blocked with each reason.
 
 Fail closed: a missing report blocks, and so does a report that contradicts itself, that was made under another policy,
-or that was not held to a gate that the policy asks for. What is no report at all is refused.
+or that was not held to the limits that the policy asks for. What is no report at all is refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from geoeval.errors import InputError
 from geoeval.evidence.canonical import significant
 from geoeval.selection.policy import AbstentionPolicy
+from geoeval.selection.recounted import contradictions
 
 #: Schema of the reports that this reads.
 REPORT = "geoeval/comparison/1"
@@ -74,8 +75,8 @@ def evaluate_prefill_gate(
     report
         As written by ``geoeval compare``; None where there is none, which blocks.
     policy
-        The policy in force. The report must have been made under this very policy, and must have been held to the gates
-        that it asks for. None leaves both out.
+        The policy in force. The report must have been made under this very policy, and must have been held to the limits
+        that it asks for, or to stricter ones. None leaves both out.
     require_real
         True blocks on a report from synthetic predictions.
 
@@ -145,13 +146,31 @@ def _of_model(name: str, model: Mapping[str, Any], policy: AbstentionPolicy | No
         yield Blocked("evidence_mismatch", name, None, f"{name}: {threshold!r} is no threshold in [0, 1]")
     elif policy is not None and threshold < significant(policy.confidence_floor):
         yield Blocked("evidence_mismatch", name, None, f"{name}: the threshold {threshold!r} is below the floor")
+    if _number(threshold):
+        for says in contradictions(model):
+            yield Blocked("evidence_mismatch", name, None, f"{name}: {says}")
     if not model["gates"]:
         yield Blocked("no_policy", name, None, f"{name}: was held to no gate")
-    for metric in () if policy is None else policy.release.gates:
-        if not any(gate["metric"] == metric and gate["scope"] == "overall" for gate in model["gates"]):
-            yield Blocked("metric_missing", name, metric, f"{name}: was not held to a gate on {metric}")
+    if policy is not None:
+        yield from _of_limits(name, model["gates"], policy)
     for gate in model["gates"]:
         yield from _of_gate(name, gate)
+
+
+def _of_limits(name: str, gates: Iterable[Mapping[str, Any]], policy: AbstentionPolicy) -> Iterator[Blocked]:
+    """Limits of the policy to which a model was not held, or only to weaker ones."""
+    for metric, direction, asked in policy.release.limits:
+        own = [gate for gate in gates if gate["metric"] == metric and gate["scope"] == "overall"]
+        if not own:
+            yield Blocked("metric_missing", name, metric, f"{name}: was not held to a gate on {metric}")
+            continue
+        limit = significant(asked)
+        held = [gate["limit"] for gate in own if gate["direction"] == direction and _number(gate["limit"])]
+        if not any(one >= limit if direction == "at_least" else one <= limit for one in held):
+            sign = "≥" if direction == "at_least" else "≤"
+            found = " and ".join(f"{sign} {one}" for one in held) or f"no limit {sign}"
+            says = f"{name}: was held to {metric} {found}, the policy {policy.name!r} asks for {sign} {limit:g}"
+            yield Blocked("evidence_mismatch", name, own[0]["id"], says)
 
 
 def _of_gate(name: str, gate: Mapping[str, Any]) -> Iterator[Blocked]:

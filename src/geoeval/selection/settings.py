@@ -21,6 +21,9 @@ FIXED_KEYS = ("model", "subjectKey", "split", "truth", "prediction")
 METRICS = ("coverage", "precision_at_coverage", "macro_f1", "ece", "aurc", "eaurc", "augrc")
 CLASS_METRICS = ("precision", "recall", "f1")
 
+#: Those of :data:`METRICS` in which more is better; in the others less is.
+MORE_IS_BETTER = ("coverage", "precision_at_coverage", "macro_f1")
+
 #: Between the two labels of a cell of the confusion table.
 ARROW = "->"
 

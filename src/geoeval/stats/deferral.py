@@ -43,6 +43,10 @@ class DeferralCurve:
 def deferral_curve(confidence: Any, quality_local: Any, quality_expert: Any) -> DeferralCurve:
     """Mean quality when the least confident are deferred, at every attainable rate. Exact fractions throughout.
 
+    q(r) = (Σ expert over the r·N least sure + Σ local over the rest) / N, and its area by trapezoid: in the range of
+    the qualities. None without observations (``no_support``). Madras, Pitassi and Zemel 2018, Predict responsibly,
+    NeurIPS, for deferral; the areas are plain integrals.
+
     Parameters
     ----------
     confidence : (n,)
@@ -111,7 +115,7 @@ def _cost_quality(points: Iterable[Sequence[float]]) -> list[tuple[float, float]
 
 
 def common_cost_range(arms: Mapping[str, Iterable[Sequence[float]]]) -> tuple[float, float]:
-    """Least and greatest cost over all arms.
+    """Least and greatest cost over all arms: (min, max), in units of cost; refused without any point. Own definition.
 
     Examples
     --------
@@ -128,6 +132,10 @@ def deferral_operating_points(
     points: Iterable[Sequence[float]], *, cost_range: tuple[float, float], expert_quality: float | None = None
 ) -> OperatingCurve:
     """Area, peak and least cost of one arm, cost scaled by a range that all compared arms share.
+
+    Scaled cost (cost − low) / (high − low) in [0, 1]; area Σ Δcost · mean quality of both ends, in the range of the
+    qualities. All None without points (``no_support``); no area where all cost the same (``undefined_ratio``). The
+    trapezoidal rule; own definition of the common range.
 
     Parameters
     ----------
@@ -172,6 +180,9 @@ def _reached(scaled: Sequence[tuple[float, float]], quality: float) -> float | N
 
 def deferral_single_arm(points: Iterable[Sequence[float]]) -> OperatingCurve:
     """The published form: cost scaled by the arm's own range. Not comparable between arms.
+
+    Formula, range and undefined cases as in :func:`deferral_operating_points`, with the arm's own least and greatest
+    cost as 0 and 1.
 
     Examples
     --------

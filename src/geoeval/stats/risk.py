@@ -123,7 +123,7 @@ def _blocks(score: FloatArray, wrong: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def risk(confidence: Any, error: Any, weights: Any = None) -> Risk:
-    """All areas under the risk-coverage curves at once.
+    """All areas under the risk-coverage curves at once: in [0, 1]; None without observations.
 
     Parameters
     ----------
@@ -162,6 +162,8 @@ def risk(confidence: Any, error: Any, weights: Any = None) -> Risk:
 def aurc(confidence: Any, error: Any, weights: Any = None) -> float | None:
     """Area under the risk-coverage curve: the error rate among the k surest, averaged over k; 0 without errors.
 
+    (1/N) Σ_k R_k, in [0, 1]; None without observations. Geifman and El-Yaniv 2017; ties as in :func:`risk`.
+
     Examples
     --------
     >>> aurc([0.5, 0.5, 0.5, 0.5], [1, 0, 0, 0])
@@ -173,7 +175,8 @@ def aurc(confidence: Any, error: Any, weights: Any = None) -> float | None:
 def eaurc(confidence: Any, error: Any, weights: Any = None) -> float | None:
     """What AURC loses against the order with all errors last: exactly 0 for a perfect ranking.
 
-    The best order's area is the discrete one, not Geifman's continuous approximation.
+    AURC − AURC of the best order, in [0, 1); None without observations. Geifman, Uziel and El-Yaniv 2019, but the best
+    order's area is the discrete one, not their continuous approximation.
 
     Examples
     --------
@@ -185,6 +188,8 @@ def eaurc(confidence: Any, error: Any, weights: Any = None) -> float | None:
 
 def augrc(confidence: Any, error: Any, weights: Any = None) -> float | None:
     """Area under the generalized risk-coverage curve: errors among the k surest over n, averaged over k.
+
+    (1/N) Σ_k (k/N) R_k: in [0, 1] (at most (N + 1) / 2N); None without observations. Traub et al. 2024.
 
     Examples
     --------
@@ -288,7 +293,9 @@ class RankedErrors:
 
 
 def risk_redraws(rows: RowTotals, score_col: int, error_col: int) -> RiskRedraws:
-    """The three areas of every total, in one pass a total over the list sorted once.
+    """The three areas of every total, in one pass a total over the list sorted once; NaN where a total is empty.
+
+    Formulas, ranges and sources as in :func:`aurc`, :func:`eaurc` and :func:`augrc`.
 
     Examples
     --------
@@ -301,17 +308,17 @@ def risk_redraws(rows: RowTotals, score_col: int, error_col: int) -> RiskRedraws
 
 
 def aurc_redraws(rows: RowTotals, score_col: int, error_col: int) -> FloatArray:
-    """:func:`aurc` of every total (size,)."""
+    """:func:`aurc` of every total (size,): same formula, range and source; NaN where a total is empty."""
     return risk_redraws(rows, score_col, error_col).aurc
 
 
 def eaurc_redraws(rows: RowTotals, score_col: int, error_col: int) -> FloatArray:
-    """:func:`eaurc` of every total (size,)."""
+    """:func:`eaurc` of every total (size,): same formula, range and source; NaN where a total is empty."""
     return risk_redraws(rows, score_col, error_col).eaurc
 
 
 def augrc_redraws(rows: RowTotals, score_col: int, error_col: int) -> FloatArray:
-    """:func:`augrc` of every total (size,)."""
+    """:func:`augrc` of every total (size,): same formula, range and source; NaN where a total is empty."""
     return risk_redraws(rows, score_col, error_col).augrc
 
 
@@ -337,6 +344,9 @@ class AttainablePoints:
 
 def attainable_points(confidence: Any, error: Any, weights: Any = None) -> AttainablePoints:
     """The operating points that exist: a block of equal confidences cannot be cut.
+
+    Coverage accepted / N in (0, 1], precision correct / accepted in [0, 1]; no points without observations. Geifman and
+    El-Yaniv 2017, at distinct thresholds only.
 
     Examples
     --------

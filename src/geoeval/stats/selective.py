@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import isnan
 from typing import Any, Literal
 
 import numpy as np
 
-from geoeval.errors import ConfigError, InputError, LeakageError
+from geoeval.errors import InputError
 from geoeval.model import FloatArray, IntArray
 from geoeval.stats.bootstrap import percentile_interval
+from geoeval.stats.calibration import brier, ece
 from geoeval.stats.columns import finite, flags, unit_interval
 from geoeval.stats.deferral import (
     DeferralCurve,
@@ -31,7 +31,19 @@ from geoeval.stats.folds import OutOfFold, folds, k_fold_oof
 from geoeval.stats.ids import hash_of_ids, paired_order, refuse_overlap
 from geoeval.stats.interval import FEW_CLUSTERS, FEW_EFFECTIVE_CLUSTERS, kish_effective
 from geoeval.stats.labels import ClassScore, Excluded, MacroF1, macro_f1
-from geoeval.stats.risk import COMPILED, AttainablePoints, RankedErrors, Risk, attainable_points, risk
+from geoeval.stats.risk import (
+    COMPILED,
+    AttainablePoints,
+    RankedErrors,
+    Risk,
+    attainable_points,
+    augrc,
+    aurc,
+    eaurc,
+    risk,
+)
+from geoeval.stats.risk_curve import risk_curve
+from geoeval.stats.thresholds import OperatingPoint, score_at, select_threshold
 
 __all__ = [
     "ClassScore",
@@ -45,12 +57,17 @@ __all__ = [
     "PairedDelta",
     "RiskCoverage",
     "adoption",
+    "augrc",
+    "aurc",
     "bootstrap_delta_aurc",
     "bootstrap_delta_mean",
+    "brier",
     "common_cost_range",
     "deferral_curve",
     "deferral_operating_points",
     "deferral_single_arm",
+    "eaurc",
+    "ece",
     "folds",
     "hash_of_ids",
     "k_fold_oof",
@@ -67,129 +84,47 @@ Decision = Literal["adopt", "block", "inconclusive"]
 _DRAWS_AT_ONCE = 1 << 22
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RiskCoverage:
-    """Areas under the risk-coverage curves, and the operating points that exist."""
+    """Areas under the risk-coverage curves, the operating points that exist, and the curve: k / N and R_k."""
 
     areas: Risk
     points: AttainablePoints
+    coverage: FloatArray
+    selective_risk: FloatArray
     reason: str | None
 
 
 def risk_coverage(confidence: Any, error: Any) -> RiskCoverage:
-    """Risk against coverage of confidences in [0, 1].
+    """Risk against coverage of confidences in [0, 1]: R_k, the error rate among the k surest, at coverage k / N.
+
+    Equal confidences share the mean of their errors, so ``selective_risk`` is the mean over all their orders; only
+    ``points`` can be had with a threshold. All lie in [0, 1]. Without observations the areas are None (``no_support``)
+    and the arrays empty.
+
+    References
+    ----------
+    .. [1] Geifman and El-Yaniv (2017), Selective classification for deep neural networks. NeurIPS.
 
     Examples
     --------
-    >>> found = risk_coverage([0.9, 0.8, 0.7], [0, 0, 1])
-    >>> found.areas.eaurc, found.points.accepted
-    (0.0, array([1, 2, 3]))
+    >>> found = risk_coverage([0.9, 0.8, 0.7, 0.7], [0, 0, 1, 0])
+    >>> found.points.accepted, found.selective_risk
+    (array([1, 2, 4]), array([0.        , 0.        , 0.16666667, 0.25      ]))
     >>> risk_coverage([], []).reason
     'no_support'
     """
     column = unit_interval(confidence, "confidence")
     areas = risk(column, error)
-    return RiskCoverage(areas, attainable_points(column, error), None if areas.n else "no_support")
-
-
-@dataclass(frozen=True, slots=True)
-class OperatingPoint:
-    """What a threshold accepts. ``precision`` is None where it accepts nothing: a gate on it is then blocked."""
-
-    threshold: float
-    n: int
-    accepted: int
-    correct: int
-    coverage: float | None
-    precision: float | None
-
-
-def _point(threshold: float, n: int, accepted: int, correct: int) -> OperatingPoint:
-    return OperatingPoint(
-        threshold, n, accepted, correct, accepted / n if n else None, correct / accepted if accepted else None
-    )
-
-
-def select_threshold(
-    confidence: Any, error: Any, min_coverage: float, *, split: str, total: int | None = None
-) -> OperatingPoint | None:
-    """The threshold of highest precision among those with enough coverage; ties go to the wider coverage.
-
-    Candidates are the distinct confidences; coverage and precision are compared as exact fractions, the floor as the
-    decimal number that was declared.
-
-    Parameters
-    ----------
-    confidence : (n,)
-        In [0, 1].
-    error : (n,)
-        0 or 1.
-    min_coverage
-        In [0, 1].
-    split
-        Name of the split that the observations are from; only ``"validation"`` is accepted.
-    total
-        How many cases the split holds, where some have no confidence because they were abstained: coverage is a share
-        of these. All are observations where it is left out.
-
-    Returns
-    -------
-    OperatingPoint or None
-        None without observations, and where no threshold reaches the coverage.
-
-    Raises
-    ------
-    LeakageError
-        For any split but validation.
-
-    Examples
-    --------
-    >>> select_threshold([0.9, 0.8, 0.7, 0.6, 0.5], [0, 0, 1, 0, 1], 0.6, split="validation").threshold
-    0.6
-    >>> select_threshold([], [], 0.6, split="validation") is None
-    True
-    >>> select_threshold([0.9, 0.8, 0.7], [0, 0, 1], 0.5, split="validation", total=6).threshold
-    0.7
-    """
-    if split != "validation":
-        raise LeakageError(f"a threshold may be selected on the split 'validation' only, got {split!r}")
-    if not 0 <= min_coverage <= 1:
-        raise ConfigError(f"min_coverage must lie in [0, 1], got {min_coverage!r}; is it a percentage?")
-    points = attainable_points(unit_interval(confidence, "confidence"), error)
-    n = points.n if total is None else total
-    if n < points.n:
-        raise InputError(f"total must count all observations, got {n} for {points.n} of them")
-    floor = Fraction(repr(float(min_coverage)))
-    best: tuple[Fraction, int, int] | None = None
-    for i, (accepted, correct) in enumerate(zip(points.accepted.tolist(), points.correct.tolist(), strict=True)):
-        if Fraction(accepted, n) >= floor:
-            found = (Fraction(correct, accepted), accepted, i)
-            best = found if best is None or found > best else best
-    if best is None:
-        return None
-    at = best[2]
-    return _point(float(points.threshold[at]), n, int(points.accepted[at]), int(points.correct[at]))
-
-
-def score_at(confidence: Any, error: Any, threshold: float) -> OperatingPoint:
-    """What a threshold accepts on another split: to be asked once, on test.
-
-    Examples
-    --------
-    >>> score_at([0.9, 0.2], [0, 1], 0.5).precision
-    1.0
-    >>> score_at([0.1, 0.2], [0, 1], 0.5).precision is None
-    True
-    """
-    column = unit_interval(confidence, "confidence")
-    wrong = flags(error, "error", len(column))
-    held = column >= threshold
-    accepted = int(held.sum())
-    return _point(float(threshold), len(column), accepted, accepted - int(wrong[held].sum()))
+    curve = risk_curve(column, error)
+    return RiskCoverage(areas, attainable_points(column, error), *curve, None if areas.n else "no_support")
 
 
 def adoption(low: float | None, high: float | None) -> Decision:
     """``adopt`` only where the whole interval is above 0, ``block`` only where it is below, else ``inconclusive``.
+
+    Formula: low > 0, high < 0, else. A bound that is None or NaN decides nothing. It is the two-sided test that the
+    interval inverts (Efron and Tibshirani 1993, An introduction to the bootstrap).
 
     Examples
     --------
@@ -295,6 +230,10 @@ def bootstrap_delta_aurc(
 ) -> PairedDelta:
     """AURC(incumbent) − AURC(candidate) on the same observations, with its paired bootstrap.
 
+    In [−1, 1]; positive where the candidate is better. Both sides take the same multiplicities in each redraw; the
+    bounds are the 2.5th and 97.5th percentiles. None without observations; no interval below 2 observations or
+    clusters. The order of rows changes no bit: without clusters, rows are drawn in the order of their values.
+
     Parameters
     ----------
     incumbent, candidate : (n,)
@@ -308,6 +247,10 @@ def bootstrap_delta_aurc(
     clusters : (n,), optional
         What is drawn as a whole; each observation by itself where it is left out.
 
+    References
+    ----------
+    .. [1] Efron and Tibshirani (1993), An introduction to the bootstrap. Chapman and Hall.
+
     Examples
     --------
     >>> found = bootstrap_delta_aurc([0.1, 0.9], [0.9, 0.1], [0, 1], redraws=20, seed=1)
@@ -320,6 +263,9 @@ def bootstrap_delta_aurc(
     old_error = flags(error, "error", len(old))
     new_error = old_error if candidate_error is None else flags(candidate_error, "candidate_error", len(old))
     cluster, count = _clusters(clusters, len(old))
+    if clusters is None:
+        order = np.lexsort((new_error, old_error, new, old))
+        old, new, old_error, new_error = old[order], new[order], old_error[order], new_error[order]
     sides = (RankedErrors.of(old, old_error, cluster), RankedErrors.of(new, new_error, cluster))
     many = len(old) * redraws >= COMPILED
 
@@ -340,6 +286,9 @@ def bootstrap_delta_mean(
 ) -> PairedDelta:
     """Mean of candidate − incumbent on the same observations, with its paired bootstrap.
 
+    Σ(candidate − incumbent) / n, in the units of the two; percentile bounds, undefined cases, order of rows and source
+    as in :func:`bootstrap_delta_aurc`.
+
     Examples
     --------
     >>> bootstrap_delta_mean([0.25, 0.5], [0.5, 0.75], redraws=20).decision
@@ -349,6 +298,9 @@ def bootstrap_delta_mean(
     if len(old) != len(new):
         raise InputError(f"both sides must hold the same observations, got {len(old)} and {len(new)}")
     cluster, count = _clusters(clusters, len(old))
+    if clusters is None:
+        order = np.lexsort((new, old))
+        old, new = old[order], new[order]
     order = np.lexsort((new - old, cluster))
     sums, sizes = np.zeros(count), np.bincount(cluster, minlength=count)
     np.add.at(sums, cluster[order], (new - old)[order])
