@@ -43,7 +43,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def gold() -> list[dict[str, Any]]:
-    """Twelve towns with eight cases each: scene classes, change kinds, facts of a map sheet, its summary."""
+    """Twelve towns of two map sheets, eight cases a town: scenes, change kinds, facts of a map, its summary."""
     rng = generator("gold")
     rows: list[dict[str, Any]] = []
     for town in TOWNS_MORE:
@@ -72,6 +72,8 @@ def gold() -> list[dict[str, Any]]:
         sign = "with a sign " if rng.integers(4) == 0 else ""
         text = f"The bridge {sign}over {town}brook is closed. The ford has {int(rng.integers(1, 9))} dm of water."
         rows.append({"task": "summarize", "input": text, "cluster": town})
+    for at, row in enumerate(rows):
+        row["cluster"] += " east" if at % 2 else " west"
     return rows
 
 

@@ -37,6 +37,7 @@ FLOORS = {
     "config": 6,
     "summary": 6,
     "evaluation": 7,
+    "dated": 7,
     "versus": 7,
     "points_of": 7,
     "recount": 7,

@@ -263,9 +263,12 @@ def _file_names(pairing: Pairing) -> dict[str, Any]:
 
 def _source_json(source: Source) -> dict[str, Any]:
     """A source as JSON can hold it, without its folder; a table in memory has no name."""
-    path = PurePath(source.path).name if isinstance(source.path, str | PathLike) else None
+
+    def name(given: Any) -> str | None:
+        return PurePath(given).name if isinstance(given, str | PathLike) else None
+
     nodata = "nan" if source.nodata is not None and math.isnan(source.nodata) else source.nodata
-    return {**asdict(replace(source, path=path)), "nodata": nodata}
+    return {**asdict(replace(source, path=name(source.path), before=name(source.before))), "nodata": nodata}
 
 
 def _field_name(text: str) -> str:

@@ -7,6 +7,7 @@ with *data* is a :class:`geoeval.model.Finding`, which is collected and counted;
 
     GeoevalError                 exit code 2 on the command line
     ├── ConfigError              a configuration, option or gate that cannot be understood
+    │   └── UnknownFigure        a figure that a result does not have
     ├── InputError               a file or table that cannot be used
     │   ├── CRSMissing           no coordinate reference system, and none declared
     │   ├── CRSMismatch          two systems where one was demanded
@@ -29,6 +30,14 @@ class GeoevalError(Exception):
 
 class ConfigError(GeoevalError):
     """A configuration, option or gate that cannot be understood."""
+
+
+class UnknownFigure(ConfigError, KeyError):
+    """A figure that a result does not have; a KeyError, too, as for any mapping."""
+
+    def __str__(self) -> str:
+        # A KeyError would quote its text.
+        return str(self.args[0])
 
 
 class InputError(GeoevalError):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from geoeval.errors import ConfigError, nearest_spelling
+from geoeval.errors import ConfigError, UnknownFigure, nearest_spelling
 from geoeval.estimation import Plan
 from geoeval.ledger import Evaluator, Ledger, Row, Tallied, tally_unit
 from geoeval.model import Estimate, Evaluation, Records, Unit
@@ -48,7 +48,7 @@ class Result:
 
     def __getitem__(self, metric: str) -> Estimate:
         if metric not in self.evaluation.estimates:
-            raise ConfigError(
+            raise UnknownFigure(
                 f"{self.evaluation.family} has no figure {metric!r}; "
                 f"{nearest_spelling(metric, self.evaluation.estimates)}"
             )
@@ -194,6 +194,12 @@ def _read_units(evaluator: Evaluator[Any], reference: Source, prediction: Source
         from geoeval.readers.findings import findings_units
 
         return findings_units(reference, prediction, pairing)
+    if reference.before is not None or prediction.before is not None:
+        if family != "change":
+            raise ConfigError(f"two dated layers make change events; {family} takes one layer a side.")
+        from geoeval.dated import dated_units
+
+        return dated_units(reference, prediction, pairing, iou=getattr(evaluator, "iou", 0.5))
     from geoeval.readers.units import object_units
 
     return object_units(reference, prediction, pairing, family=family)

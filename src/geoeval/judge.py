@@ -2,8 +2,8 @@
 
 Conventions   the verifier is right, the judge is under test; a judge reads recorded episodes and runs nothing; the set
               is stored and hashed, so that two passes use the same entries; the time is an argument.
-Gate          refuses unless the newest result of this very judge, on this very set, is fresh and shows *each* dimension,
-              and the outcome, to be unbiased within the margin. A dimension of which nothing can be said is not unbiased.
+Gate          refuses unless the newest result of this very judge, on this very set, is fresh and shows *each* dimension
+              and the outcome to be unbiased within the margin. One of which nothing can be said is not unbiased.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ def promotion_gate(
     Returns
     -------
     Decision
-        ``pass``; ``fail`` where a result that counts shows a biased dimension or outcome; else ``not_evaluable``, with each
-        reason.
+        ``pass``; ``fail`` where a result that counts shows a biased dimension or outcome; else ``not_evaluable``, with
+        each reason.
 
     Examples
     --------

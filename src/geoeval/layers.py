@@ -114,7 +114,8 @@ class Block:
     ``reference`` and ``prediction`` are (rows, columns) in the band's own dtype (recoded where declared); the two
     ``*_valid`` masks are True where that side has data. ``cluster`` is the name of the spatial block.
     ``area`` is the true area of the cells of each row in m² (rows,), on geographic grids, else None.
-    ``strata`` maps a field to (rows, columns) integer codes and the names of the codes.
+    ``strata`` maps a field to (rows, columns) integer codes and the names of the codes. ``confidence`` is how sure the
+    prediction is (rows, columns), NaN where it does not say, None where no band of it was declared.
     """
 
     reference: NDArray[Any]
@@ -126,6 +127,7 @@ class Block:
     column: int
     area: FloatArray | None = None
     strata: Mapping[str, tuple[IntArray, Mapping[int, str]]] = field(default_factory=dict)
+    confidence: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +151,8 @@ class LabelledPoints:
 
     ``reference`` and ``prediction`` are str labels, None where that side has none; ``stratum`` is the sampling stratum
     (the map class where none was declared); ``cluster`` and ``strata`` as in :class:`Objects`. ``mapped`` gives, per
-    stratum, its size in cells, and ``unit_area`` what one cell is in m², for area estimates.
+    stratum, its size in cells, and ``unit_area`` what one cell is in m², for area estimates. ``score`` is how sure the
+    prediction is (points,), NaN where it does not say, None where it never does.
     """
 
     id: ObjectArray
@@ -164,6 +167,7 @@ class LabelledPoints:
     unit_area: float = 1.0
     area_unit: str = "m2"
     outside: int = 0
+    score: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,11 +37,13 @@ class Columns:
 class Source:
     """One side as given: a path, glob, folder, GeoDataFrame or array, and how to read it.
 
-    ``recode`` maps old to new class codes or labels, as text. ``unit`` is the unit of heights; ``crs`` a declared
-    system (``"pixel"`` for image coordinates), used where the file names none.
+    ``before`` is the layer of the earlier date, where change events are to be derived from two layers. ``recode`` maps
+    old to new class codes or labels, as text. ``unit`` is the unit of heights; ``crs`` a declared system (``"pixel"``
+    for image coordinates), used where the file names none.
     """
 
     path: Any
+    before: Any = None
     layer: str | None = None
     where: str | None = None
     crs: str | None = None

@@ -13,6 +13,12 @@ from geoeval.model import FloatArray, IntArray, ObjectArray
 #: Columns of the rows that detections leave for calibration.
 _SEEN, _SCORE, _CORRECT = "seen@", 0, 1
 
+#: Rows that maps leave: of sample points (score, correct), of whole maps (score, correct, cells).
+_SAMPLED, _MAPPED, _CELLS = "calibration", "confidence", 2
+
+#: Most cells of a map that are written out as points.
+MOST_CELLS = 5_000_000
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConfidencePoints:
@@ -39,12 +45,14 @@ def confidence_points(result: Result) -> ConfidencePoints:
 
     Detections are matched by score at IoU 0.5 (points: by distance), as for ``ece`` and ``aurc``; other families as
     they were paired: a hit is right, an invention wrong. What was ignored, filtered or below an operating point is
-    left out: it was not claimed.
+    left out: it was not claimed. Sample points are right where both labels agree; so are the cells of a map with a
+    declared confidence band (``score = "band:2"``), one point a cell, confidences rounded to 1e-4.
 
     Raises
     ------
     InputError
-        Where predictions have no scores: rasters, heights, findings, lines, or objects without a score column.
+        Where predictions have no scores: heights, findings, lines, or objects, points and maps without a score column
+        or band. Where a map has more than 5 million cells.
 
     Examples
     --------
@@ -63,6 +71,8 @@ def confidence_points(result: Result) -> ConfidencePoints:
     """
     if result.evaluation.family == "detection":
         return _of_ledger(result)
+    if result.evaluation.family == "raster":
+        return _of_maps(result)
     return _of_records(result)
 
 
@@ -78,9 +88,27 @@ def _of_ledger(result: Result) -> ConfidencePoints:
     return _sorted(values[:, _SCORE], values[:, _CORRECT], names[np.concatenate([cluster for _, cluster in parts])])
 
 
+def _of_maps(result: Result) -> ConfidencePoints:
+    table = result.ledger.by_cluster()
+    names = np.array(table.clusters, dtype=object)
+    known = [table.rows[name] for name in (_SAMPLED, _MAPPED) if name in table.rows]
+    if not known or any("unscored" in row.tally.sums for row in result.ledger.rows):
+        raise _without("raster")
+    values, cluster = known[0]
+    if _MAPPED in table.rows:
+        cells = values[:, _CELLS].astype(np.int64)
+        if cells.sum() > MOST_CELLS:
+            raise InputError(
+                f"raster: expected at most {MOST_CELLS} cells with a confidence, found {int(cells.sum())}; draw sample "
+                "points as the reference, or an area of interest."
+            )
+        values, cluster = np.repeat(values, cells, axis=0), np.repeat(cluster, cells)
+    return _sorted(values[:, _SCORE], values[:, _CORRECT], names[cluster])
+
+
 def _of_records(result: Result) -> ConfidencePoints:
     family, records = result.evaluation.family, result.records
-    if family in ("raster", "elevation", "validation"):
+    if family in ("elevation", "validation"):
         raise _without(family)
     if not len(records):
         return _sorted(np.zeros(0), np.zeros(0), np.zeros(0, dtype=object))
@@ -96,7 +124,7 @@ def _of_records(result: Result) -> ConfidencePoints:
 def _without(family: str) -> InputError:
     return InputError(
         f"{family}: predictions need a confidence each, found some without. Name the score column of the prediction "
-        "(--prediction-score); rasters, heights, findings and lines have none."
+        "(--prediction-score; the band of a map as band:2); heights, findings and lines have none."
     )
 
 

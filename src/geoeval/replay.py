@@ -11,12 +11,16 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from geoeval.errors import BundleError, ConfigError, InputError
+from geoeval.estimation import BOOTSTRAP_CLUSTERS, BOOTSTRAP_EFFECTIVE
 from geoeval.evidence.bundle import write_file
 from geoeval.goldset.callables import Named
 from geoeval.goldset.cases import Case, gold_hash, graders, read_cases
@@ -25,6 +29,7 @@ from geoeval.goldset.journal import Journal, journal_path, open_journal
 from geoeval.goldset.outcomes import Outcome, outcome_of
 from geoeval.goldset.runner import Result, request_of, result_of
 from geoeval.stats.deferral import OperatingCurve, common_cost_range, deferral_operating_points, deferral_single_arm
+from geoeval.stats.interval import kish_effective
 from geoeval.stats.paired import least_differing
 from geoeval.stats.selective import Decision, PairedDelta, bootstrap_delta_mean, paired_order
 
@@ -218,8 +223,9 @@ def compare(
     Returns
     -------
     Comparison
-        ``adopt`` only where the whole interval is above 0, ``block`` only where it is below. Few clusters, or fewer
-        than six that differ, are ``inconclusive``, marked ``few_clusters``.
+        ``adopt`` only where the whole interval is above 0, ``block`` only where it is below. Few clusters
+        (fewer than 20, or than 10 effective ones), or fewer than 6 that differ, are ``inconclusive``, marked
+        ``few_clusters``.
     """
     if metric not in METRICS:
         raise ConfigError(f"metric must be one of {sorted(METRICS)}, got {metric!r}")
@@ -261,8 +267,13 @@ def _delta(
     """One paired difference; few clusters, or few that differ at all, decide nothing, as between two predictions."""
     found = bootstrap_delta_mean(before, after, redraws=redraws, seed=seed, clusters=clusters)
     names = range(len(before)) if clusters is None else clusters
+    held = Counter(names)
     differing = {name for name, old, new in zip(names, before, after, strict=True) if old != new}
-    few = "few_clusters" in found.marks or 0 < len(differing) < least_differing()
+    few = (
+        len(held) < BOOTSTRAP_CLUSTERS
+        or kish_effective(np.array(list(held.values()), dtype=np.int64)) < BOOTSTRAP_EFFECTIVE
+        or 0 < len(differing) < least_differing()
+    )
     if not few:
         return found
     return replace(found, decision="inconclusive", marks=tuple(dict.fromkeys((*found.marks, "few_clusters"))))

@@ -141,3 +141,22 @@ def test_what_is_no_report_is_refused(cli, content, tmp_path):
     assert said.code == 2
     assert "report" in said.err
     assert said.out == ""
+
+
+def test_a_lax_configuration_cannot_release_what_is_blocked(cli, tmp_path):
+    """The verdict of its report is GO; the policy in force asks for more than it was held to."""
+    text = CONFIG.read_text().replace("0.80", "0.01").replace("0.90", "0.01").replace("0.05", "0.99")
+    (tmp_path / "lax.toml").write_text(text)
+    (tmp_path / POLICY.name).write_text(POLICY.read_text())
+    path = tmp_path / "report.json"
+    assert cli("compare", FIXTURES / "blocked.jsonl", "--config", tmp_path / "lax.toml", "--report", path).code == 0
+    said = cli("compare", "receipt", path, "--policy", POLICY)
+    assert (said.code, said.out.splitlines()[1]) == (3, "BLOCKED")
+    assert said.out.count("the policy 'prefill' asks for") == 3
+
+
+def test_a_record_without_a_quality_is_refused_under_the_prefill_policy(cli, tmp_path):
+    path = tmp_path / "bare.jsonl"
+    path.write_text((FIXTURES / "go.jsonl").read_text().replace(',"quality":"clear"', "", 1))
+    said = cli("compare", path, "--config", CONFIG)
+    assert (said.code, "'quality' is missing" in said.err) == (2, True)

@@ -72,6 +72,26 @@ def test_an_interrupted_replay_is_gone_on_with(cli, gold, tmp_path):
     assert not out.with_name("out.json.journal").exists()
 
 
+def test_whoever_stops_a_replay_is_told_how_to_go_on(cli, gold, tmp_path):
+    out, stopped = (
+        tmp_path / "out.json",
+        "import signal\n"
+        + RUNNER.replace('raise RuntimeError("the connection was lost")', "signal.raise_signal(signal.SIGINT)"),
+    )
+    (tmp_path / "mine.py").write_text(stopped.format(breaks_at=4))
+    named = f"{tmp_path / 'mine.py'}:answer"
+    first = cli("replay", gold, "--runner", named, "--out", out)
+    assert (first.code, first.out, out.exists()) == (2, "", False)
+    assert "interrupted; finished cases are in out.json.journal, go on with --resume" in first.err
+    assert "Traceback" not in first.err
+    again = cli("replay", gold, "--runner", named, "--out", out, "--resume")
+    assert again.code == 0
+    assert (tmp_path / "calls.txt").read_text() == "x" * 7
+    (tmp_path / "calls.txt").unlink()
+    bare = cli("replay", gold, "--runner", named)
+    assert (bare.code, bare.out, bare.err.splitlines()[-1][:12]) == (2, "", "Interrupted:")
+
+
 def test_debug_shows_where_a_runner_broke(cli, gold, tmp_path):
     said = cli("replay", gold, "--runner", runner(tmp_path, breaks_at=0), "--debug")
     assert said.code == 2
@@ -117,7 +137,7 @@ def test_two_replays_are_compared_with_the_adoption_rule_as_exit_code(cli, fixtu
     assert (blocked.code, "block by answered_right" in blocked.out) == (3, True)
     adopted = cli("replay", "compare", *sides, "--metric", "not_wrong", "--json")
     assert (adopted.code, adopted.json["decision"]) == (0, "adopt")
-    assert adopted.json["deltas"]["not_wrong"]["clusters"] == 12
+    assert adopted.json["deltas"]["not_wrong"]["clusters"] == 24
     same = cli("replay", "compare", sides[0], sides[0])
     assert (same.code, "inconclusive" in same.out) == (2, True)
     curve = cli("replay", "curve", *sides, "--json")

@@ -51,6 +51,23 @@ def test_a_full_disk_is_said_and_no_verdict(more):
     assert b"Traceback" not in said.stderr
 
 
+@pytest.mark.parametrize("stop", ["KeyboardInterrupt", "click.Abort"])
+def test_whoever_stops_a_command_gets_a_message_and_exit_code_2(cli, monkeypatch, stop, tmp_path):
+    import click
+
+    import geoeval.evaluation as pipeline
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt if stop == "KeyboardInterrupt" else click.Abort
+
+    monkeypatch.setattr(pipeline, "evaluate", stopped)
+    said = cli(*arguments("--out", tmp_path / "bundles"))
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("Interrupted: ")
+    assert len(said.err.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_narrow_encoding_gets_escapes(tmp_path):
     """Also on a console that cannot show a letter; JSON stays JSON."""
     given = json.loads((FIXTURES / "vector" / "reference.geojson").read_text(encoding="utf-8"))

@@ -267,6 +267,29 @@ def test_a_candidate_is_adopted_only_where_the_whole_interval_is_above_zero(tmp_
     assert compare(old, better).document == compare(old, better).document
 
 
+@pytest.mark.parametrize(
+    ("n", "wrong", "decision"), [(48, 6, "adopt"), (48, 5, "inconclusive"), (20, 20, "adopt"), (19, 19, "inconclusive")]
+)
+def test_few_cases_or_few_that_differ_decide_nothing(tmp_path, n, wrong, decision):
+    """As between two predictions: at least 20 clusters, 6 of which differ."""
+    sides = [replay(gold(tmp_path / "g.jsonl", n=n), named(Scripted(wrong=bad))) for bad in (range(wrong), ())]
+    found = compare(*sides)
+    assert found.decision == decision
+    assert ("few_clusters" in found.deltas["answered_right"].marks) == (decision == "inconclusive")
+    assert found.deltas["answered_right"].low > 0
+
+
+def test_two_cases_in_two_clusters_decide_nothing(tmp_path):
+    path = tmp_path / "g.jsonl"
+    rows = [{"task": "classify", "input": f"t{at}", "expect": "a", "cluster": f"c{at}"} for at in range(2)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    sides = [
+        replay(path, Named(said, lambda _, said=said: {"accepted": True, "output": said, "cost": 1}, ""))
+        for said in ("b", "a")
+    ]
+    assert compare(*sides).decision == compare(*sides[::-1]).decision == "inconclusive"
+
+
 def test_deferring_what_was_wrong_helps_errors_and_not_answers(tmp_path):
     old = finished(tmp_path, "old", wrong=range(12))
     shy = finished(tmp_path, "shy", deferred=range(12))
@@ -282,7 +305,8 @@ def test_clusters_are_drawn_as_a_whole_where_the_gold_set_has_them(tmp_path):
         replay(gold(tmp_path / "g.jsonl", n=48, clusters=True), named(Scripted(wrong=wrong)))
         for wrong in (range(12), ())
     ]
-    assert compare(*sides).deltas["answered_right"].clusters == 12
+    found = compare(*sides).deltas["answered_right"]
+    assert (found.clusters, found.decision, found.marks) == (12, "inconclusive", ("few_clusters",))
     assert compare(*sides, clusters=False).deltas["answered_right"].clusters == 48
     plain = [finished(tmp_path, str(at), wrong=wrong) for at, wrong in enumerate((range(12), ()))]
     with pytest.raises(InputError, match="needs a cluster"):

@@ -93,6 +93,19 @@ def test_a_biased_dimension_is_refused_by_name(after, recorded, stub):
     assert "judge_lower" in found.refusals[0].says
 
 
+def test_a_judge_that_passes_everything_as_a_whole_is_refused(after, recorded):
+    """Each dimension is judged perfectly, and the outcome is always a pass."""
+    honest = perfect(recorded)
+    history = after(lambda one: {**honest(one), "outcome": "pass"})
+    found = promotion_gate(history, JUDGE, recorded.sha256, now=NOW)
+    assert (found.status, reasons(found), found.exit_code) == ("fail", ["biased_dimension"], 3)
+    assert found.refusals[0].dimension == "outcome"
+    assert found.refusals[0].says.startswith("the outcome: biased, judge_higher")
+    written = history[-1].calibration.document
+    assert (written["overall"]["verdict"], written["overall"]["direction"]) == ("biased", "judge_higher")
+    assert written["biased_dimensions"] == []
+
+
 def test_a_bias_in_a_result_that_does_not_count_decides_nothing(after, recorded, stub):
     history = after(stub(3, biased="source", rejects=0.5))
     found = promotion_gate(history, JUDGE, "0" * 64, now=NOW)
@@ -108,8 +121,8 @@ def test_a_dimension_neither_shown_biased_nor_unbiased_is_refused(after, recorde
     few = set_of(recorded.entries[:30])
     found = promotion_gate(after(perfect(few), few), JUDGE, few.sha256, now=NOW)
     assert (found.status, found.exit_code) == ("not_evaluable", 2)
-    assert reasons(found) == ["ci_straddles_threshold"] * 5
-    assert [one.dimension for one in found.refusals] == list(recorded.dimensions)
+    assert reasons(found) == ["ci_straddles_threshold"] * 6
+    assert [one.dimension for one in found.refusals] == [*recorded.dimensions, "outcome"]
 
 
 def test_thirty_five_entries_are_enough_for_a_perfect_judge(after, recorded):

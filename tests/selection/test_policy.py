@@ -66,7 +66,13 @@ GOOD = (ROOT / "configs" / "abstention-prefill.toml").read_text()
         ('refused = ["poor"]', 'refused = ["clear"]', "each level once"),
         ('no_suggestion = "No suggestion could be made. Please choose the type yourself."', "", "no_suggestion"),
         ("The photo is too unclear to suggest a type. Take another one, or choose the type yourself.", "", "own"),
-        ('"ece"]', '"ecee"]', "did you mean 'ece'"),
+        ("{ ece = 0.05 }", "{ ecee = 0.05 }", "did you mean 'ece'"),
+        ("{ ece = 0.05 }", "{ ece = 5 }", r"release.at_most.ece: must lie in .* is it a percentage"),
+        ("{ ece = 0.05 }", "{ ece = nan }", "ece"),
+        ("{ ece = 0.05 }", "{ macro_f1 = 0.05 }", "more is better in 'macro_f1'"),
+        ("macro_f1 = 0.80, ", "macro_f1 = 0.80, ece = 0.1, ", "less is better in 'ece'"),
+        ("at_most = { ece = 0.05 }", 'gates = ["ece"]', "gates"),
+        ("required = true", 'required = "yes"', "required"),
         ("[quality]", "[qualities]", "did you mean 'quality'"),
     ],
 )
@@ -85,3 +91,7 @@ def test_the_hash_is_that_of_the_meaning(tmp_path):
     assert load_policy(path).sha256 == POLICY.sha256
     path.write_text(GOOD.replace("0.60", "0.61"))
     assert load_policy(path).sha256 != POLICY.sha256
+
+
+def test_the_prefill_policy_does_not_answer_without_a_quality():
+    assert abstention(Suggestion(0, 1.0), None, policy=POLICY).reason == "poor_quality"

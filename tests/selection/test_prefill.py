@@ -13,6 +13,7 @@ from geoeval.compare import compare, load_comparison, load_policy
 from geoeval.errors import InputError
 from geoeval.model import REASONS
 from geoeval.selection import AbstentionPolicy, evaluate_prefill_gate
+from geoeval.selection.recounted import contradictions
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICY = load_policy(ROOT / "configs" / "abstention-prefill.toml")
@@ -106,6 +107,9 @@ def specialist(report):
         (lambda r: specialist(r)["gates"][0].update(on="interval", low=0.79), "evidence_mismatch"),
         (lambda r: specialist(r)["gates"][2].update(value=0.051), "evidence_mismatch"),
         (lambda r: specialist(r)["gates"][0].update(status="fail"), "gate_failed"),
+        (lambda r: specialist(r)["gates"][0].update(limit=0.79), "evidence_mismatch"),
+        (lambda r: specialist(r)["gates"][2].update(limit=0.06), "evidence_mismatch"),
+        (lambda r: specialist(r)["gates"][0].update(direction="at_most", limit=1.0), "evidence_mismatch"),
         (lambda r: specialist(r)["gates"][0].update(status="not_evaluable", reason="low_support"), "low_support"),
         (lambda r: specialist(r)["gates"][0].update(status="not_evaluable", reason=None), "internal_error"),
     ],
@@ -116,6 +120,68 @@ def test_a_report_that_contradicts_itself_blocks(go, change, code):
     assert found.decision == "BLOCKED"
     assert (found.model, found.threshold) == (None, None)
     assert code in codes(found)
+
+
+EDITS = {
+    "a headline": lambda m: m.update(macro_f1=0.99),
+    "a headline and its estimate": lambda m: (m.update(ece=0.001), m["estimates"]["ece"].update(value=0.001)),
+    "an estimate": lambda m: m["estimates"]["coverage"].update(value=0.9),
+    "the value of a gate": lambda m: m["gates"][1].update(value=0.999),
+    "the interval of a gate": lambda m: m["gates"][1].update(low=0.95),
+    "a higher threshold": lambda m: m.update(threshold=0.95),
+    "a lower threshold": lambda m: m.update(threshold=0.3),
+    "a point of the curve": lambda m: m["risk_coverage"]["correct"].__setitem__(31, 47),
+    "a wrong cell": lambda m: m["confusion"].pop("5->7"),
+    "a cell that is no count": lambda m: m["confusion"].update({"5->7": 1.0}),
+    "a class swapped": lambda m: m["confusion"].update({"1->1": 7, "2->2": 8, "5->7": 1}),
+    "the abstentions": lambda m: m["abstentions"].update(no_suggestion=0),
+    "the bins": lambda m: m["ece_bins"][9].update(n=46),
+    "precision on validation": lambda m: m["validation"].update(precision=1.0),
+    "no curve": lambda m: m.pop("risk_coverage"),
+    "no estimates": lambda m: m.update(estimates=None),
+    "no records": lambda m: m.update(test={"n": 0}),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("policy", [POLICY, None])
+def test_a_report_that_was_edited_blocks(go, edit, policy):
+    EDITS[edit](specialist(go))
+    found = evaluate_prefill_gate(go, policy)
+    assert found.exit_code == 3
+    assert set(codes(found)) == {"evidence_mismatch"}
+
+
+def test_all_that_is_consistent_is_believed(reports):
+    """Also of models that are not recommended: nothing that is written contradicts itself."""
+    for report in reports.values():
+        for model in report["models"].values():
+            assert contradictions(model) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "gate"),
+    [
+        ("at_least = 0.80", "at_least = 0.10", "macro_f1"),
+        ("at_least = 0.90", "at_least = 0.10", "precision_at_coverage"),
+        ("at_most = 0.05", "at_most = 0.90", "ece"),
+    ],
+)
+def test_a_report_that_was_held_to_worthless_limits_blocks(tmp_path, old, new, gate):
+    text = (ROOT / "configs" / "compare-prefill.toml").read_text()
+    (tmp_path / "abstention-prefill.toml").write_text((ROOT / "configs" / "abstention-prefill.toml").read_text())
+    (tmp_path / "lax.toml").write_text(text.replace(old, new))
+    go = ROOT / "fixtures" / "compare" / "go.jsonl"
+    report = compare([go], load_comparison(tmp_path / "lax.toml"))
+    assert report["verdict"] == "GO"
+    found = evaluate_prefill_gate(report, POLICY)
+    assert (found.exit_code, codes(found)) == (3, ["evidence_mismatch"])
+    assert f"was held to {gate} " in found.reasons[0].says
+    assert "asks for" in found.reasons[0].says
+    assert evaluate_prefill_gate(report).decision == "GO"
+    (tmp_path / "strict.toml").write_text(text.replace("at_least = 0.80", "at_least = 0.85"))
+    strict = compare([go], load_comparison(tmp_path / "strict.toml"))
+    assert evaluate_prefill_gate(strict, POLICY).decision == "GO"
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ _ONLY = {
     "buffer": ("vector",),
     "max_distance": ("detection", "vector"),
     "date_tolerance": ("change",),
+    "reference_before": ("change",),
+    "prediction_before": ("change",),
     "band": ("raster", "elevation"),
     "reference_band": ("raster", "elevation"),
     "prediction_band": ("raster", "elevation"),
@@ -71,6 +73,8 @@ def _both(name: str, text: str, **more: Any) -> Callable[[F], F]:
 @click.option("--prediction", required=True, help="Prediction: a file, a glob or a folder; files pair by name.")
 @click.option("--versus", help="A second prediction, the candidate: read like --prediction, compared with it pairwise.")
 @click.option("--metric", help="The figure that decides with --versus.  [default: that by which subgroups rank]")
+@click.option("--reference-before", help="Reference layer of the earlier date: events are derived (change).")
+@click.option("--prediction-before", help="Prediction layer of the earlier date (change).")
 @_both("layer", "Layer of a file that holds several.")
 @_both("where", "Keep features for which this holds, for example \"method = 'a' AND score > 0.2\".")
 @_both("crs", "Coordinate system, where the file names none: EPSG:… or pixel.")
@@ -83,7 +87,7 @@ def _both(name: str, text: str, **more: Any) -> Callable[[F], F]:
 )
 @_both("id", "Column of identifiers; 'row' means the position in the file.")
 @_both("label", "Column of class labels.")
-@_both("score", "Column of confidences in [0, 1].")
+@_both("score", "Column of confidences in [0, 1]; of a class map the band, band:2.")
 @_both("kind", "Column of change kinds.")
 @_both("date", "Column of dates or years.")
 @_both("value", "Column of heights (checkpoints).")
@@ -326,7 +330,13 @@ def _source(side: str, given: dict[str, Any]) -> Any:
     columns = {("unit" if name == "unit_column" else name): pick(name) for name in _COLUMNS}
     options = {name: pick(name) for name in _SIDED}
     options["band"] = options["band"] or 1
-    return Source(given[side], recode=_recode(side, given["recode"]), columns=Columns(**columns), **options)
+    return Source(
+        given[side],
+        given.get(f"{side}_before"),
+        recode=_recode(side, given["recode"]),
+        columns=Columns(**columns),
+        **options,
+    )
 
 
 def _recode(side: str, texts: tuple[str, ...]) -> dict[str, str]:

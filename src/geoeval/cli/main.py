@@ -10,7 +10,6 @@ import click
 from geoeval.cli.streams import steady_streams
 from geoeval.errors import GeoevalError
 
-
 _INTERRUPTED = "Interrupted: stopped before the end; nothing was written that is not whole. Call it again."
 
 

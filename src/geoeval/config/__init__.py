@@ -199,7 +199,8 @@ def _portable_source(source: Mapping[str, Any]) -> dict[str, Any]:
     """The source as JSON can hold it: a nodata of NaN is text there."""
     nodata = source["nodata"]
     not_finite = nodata is not None and nodata != nodata  # noqa: PLR0124
-    return {**source, "path": _portable(source["path"]), "nodata": "nan" if not_finite else nodata}
+    named = {name: _portable(source[name]) for name in ("path", "before")}
+    return {**source, **named, "nodata": "nan" if not_finite else nodata}
 
 
 def load_config(path: Path) -> Config:
@@ -296,7 +297,7 @@ def _under(path: str | None, base: Path) -> str | None:
 def _source(row: SourceTable, base: Path) -> Source:
     given = {field.name: getattr(row, field.name) for field in fields(Source)}
     columns = Columns(**asdict(row.columns))
-    return Source(**{**given, "path": str(base / row.path), "columns": columns})
+    return Source(**{**given, "path": str(base / row.path), "before": _under(row.before, base), "columns": columns})
 
 
 def _gate(row: GateTable, at: int) -> Gate:

@@ -60,6 +60,7 @@ class SourceTable:
     """``reference`` and ``prediction``: a path, or a table with a path and how to read it."""
 
     path: Text
+    before: Text | None = None
     layer: str | None = None
     where: str | None = None
     crs: str | None = None

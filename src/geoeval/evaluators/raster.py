@@ -11,6 +11,8 @@ Intervals     a wall-to-wall comparison is a census, and neighbouring pixels are
               or files are the clusters that give the interval. Without clusters there is none.
 Points        plain figures are shares of the sample. Where a ``design`` is declared, :meth:`Raster.design_estimates`
               gives the adjusted accuracy and the areas with the standard errors of that design.
+Confidence    where the prediction has one, rows ``calibration`` (score, correct) of points and ``confidence`` (score to
+              1e-4, correct, cells) of maps keep it, for risk-coverage and thresholds; no figure here is made of them.
 Differs       from tools that leave 255 out, average absent classes as 0, or treat 0 as background: none of that here.
 """
 
@@ -25,20 +27,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geoeval.errors import ConfigError
+from geoeval.errors import ConfigError, InputError
 from geoeval.layers import Block, LabelledPoints, RasterPair
 from geoeval.ledger import Tallied
-from geoeval.model import UNKNOWN, Cell, Finding, Proportion, Quantity, Scalar, Unit, ratio_of
+from geoeval.model import UNKNOWN, Cell, Finding, FloatArray, Proportion, Quantity, Scalar, Unit, ratio_of
 from geoeval.options import Design
 from geoeval.stats import classification as figures
 from geoeval.stats.area import DESIGNS
 from geoeval.stats.classification import ConfusionTotals, confusion_totals
 from geoeval.stats.joint import COMPILED_PX, joint_counts
 from geoeval.stats.samples import design_estimates, is_sample, mapped_tally, sample_confusion, sample_tally
-from geoeval.stats.tally import Tally, Totals, total
+from geoeval.stats.tally import Bins, Rows, Tally, Totals, total
 
 #: Quanta in a square metre of cell area: cells are weighted as whole numbers, so that no order can matter.
 AREA_QUANTA = 10**6
+
+#: Steps of a confidence between 0 and 1 by which cells are counted.
+CONFIDENCE_QUANTA = 10**4
 
 #: Blocks of a cell that are kept before they are added up.
 _KEPT = 64
@@ -254,7 +259,17 @@ def _tally_blocks(pair: RasterPair, *, clustered: bool) -> dict[Cell, Tally]:
                 keep(waiting.popleft().result())
         for future in waiting:
             keep(future.result())
-    return {cell: total(tallies) for cell, tallies in parts.items()}
+    return {cell: _confidence_rows(total(tallies)) for cell, tallies in parts.items()}
+
+
+def _confidence_rows(tally: Tally) -> Tally:
+    """Counts by confidence as rows (score, correct, cells): redraws multiply bins, and no figure is made of these."""
+    bins = dict(tally.bins)
+    found = bins.pop("confidence", None)
+    if found is None:
+        return tally
+    rows = Rows.of(found.keys[:, 0] / CONFIDENCE_QUANTA, found.keys[:, 1], found.counts)
+    return Tally.of(tally.sums, bins, {**tally.rows, "confidence": rows})
 
 
 def _batches(blocks: Iterator[Block]) -> Iterator[list[Block]]:
@@ -313,8 +328,25 @@ def _tally_place(block: Block, mask: Mask | None, *, compiled: bool, clustered: 
         for name, where in (("joint_area", joint), ("agreeing_area", agreeing)):
             count = np.count_nonzero(where, axis=1).tolist()
             sums[name] = sum(area * times for area, times in zip(cell, count, strict=True))
-    bins = joint_counts(block.prediction, block.reference, joint, compiled=compiled)
-    return Tally.of(sums, {"confusion": bins})
+    bins = {"confusion": joint_counts(block.prediction, block.reference, joint, compiled=compiled)}
+    if block.confidence is not None and both:
+        bins["confidence"], sums["unscored"] = _confidences(block, block.confidence[joint], joint)
+    return Tally.of(sums, bins)
+
+
+def _confidences(block: Block, score: FloatArray, joint: Mask) -> tuple[Bins, int]:
+    """Cells by confidence and whether they agree, and how many have no confidence."""
+    right = (block.reference == block.prediction)[joint]
+    known = np.isfinite(score)
+    score, right = score[known], right[known]
+    if len(score) and not 0 <= score.min() <= score.max() <= 1:
+        raise InputError(
+            f"confidence band: expected numbers in [0, 1], found {float(score.min()):g} to {float(score.max()):g} near "
+            f"row {block.row}, column {block.column}; is it a percentage? Declare its scale in the file."
+        )
+    counts = np.bincount(np.rint(score * CONFIDENCE_QUANTA).astype(np.int64) * 2 + right)
+    at = np.flatnonzero(counts)
+    return Bins(np.column_stack([at >> 1, at & 1]), counts[at]), int(np.count_nonzero(~known))
 
 
 def _tally_points(unit: str, points: LabelledPoints) -> Tallied:
@@ -347,4 +379,11 @@ def _tally_sample(points: LabelledPoints, at: NDArray[np.int64]) -> Tally:
         prediction_only=int((has_prediction & ~both).sum()),
         neither=int((~has_reference & ~has_prediction).sum()),
     )
+    if points.score is not None:
+        score = points.score[at]
+        scored = both & np.isfinite(score)
+        right = [a == b for a, b in zip(reference[scored], prediction[scored], strict=True)]
+        counts += Tally.of(
+            {"unscored": int((both & ~scored).sum())}, rows={"calibration": Rows.of(score[scored], right)}
+        )
     return counts + sample_tally(stratum[both].tolist(), prediction[both].tolist(), reference[both].tolist())

@@ -1,10 +1,12 @@
-"""What a class map says at points, and how large its classes are: windows in turn, never the whole map."""
+"""What a map says at points, codes or numbers, and how large its classes are: windows in turn, never all of it."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geoeval.geometry.lattice import inverse, windows
 from geoeval.model import FloatArray, IntArray, ObjectArray
@@ -27,19 +29,43 @@ def codes_at(header: Header, x: FloatArray, y: FloatArray) -> ObjectArray:
     x, y
         (points,) coordinates in the map's own system.
     """
+    values, valid = _cells_at(Layer(header, header.grid, "window", header.crs), x, y)
+    out = np.full(len(x), None, dtype=np.object_)
+    out[valid] = [str(code) for code in values[valid].tolist()]
+    return out
+
+
+def numbers_at(header: Header, x: FloatArray, y: FloatArray) -> FloatArray:
+    """Value of the cell that each point lies in, scaled as the file says; NaN outside and where there is no data.
+
+    Parameters
+    ----------
+    header
+        The band.
+    x, y
+        (points,) coordinates in its own system.
+    """
+    values, valid = _cells_at(Layer(header, header.grid, "window", header.crs, categorical=False), x, y)
+    return np.where(valid, values, np.nan)
+
+
+def _cells_at(layer: Layer, x: FloatArray, y: FloatArray) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Value and validity of the cell of each point, in the type that the layer reads."""
+    header = layer.header
     a, b, c, d, e, f = inverse(header.grid.transform)
     # A billionth of a pixel, so that a point on the corner of a cell does not change cells with the last bit.
     column = np.floor(np.round(a * x + b * y + c, 9)).astype(np.int64)
     row = np.floor(np.round(d * x + e * y + f, 9)).astype(np.int64)
     inside = (row >= 0) & (row < header.grid.rows) & (column >= 0) & (column < header.grid.columns)
-    out = np.full(len(x), None, dtype=np.object_)
+    out: NDArray[Any] = np.zeros(len(x), dtype=np.int64 if layer.categorical else np.float64)
+    there = np.zeros(len(x), dtype=bool)
     at = np.flatnonzero(inside)
     tile = row[at] // SIDE * (header.grid.columns // SIDE + 1) + column[at] // SIDE
     order = at[np.argsort(tile, kind="stable")]
     borders = np.flatnonzero(np.diff(np.sort(tile))) + 1
     with ExitStack() as stack:
         stack.enter_context(settings())
-        read = Layer(header, header.grid, "window", header.crs).open(stack)
+        read = layer.open(stack)
         for part in np.split(order, borders):
             if not len(part):
                 continue
@@ -47,9 +73,8 @@ def codes_at(header: Header, x: FloatArray, y: FloatArray) -> ObjectArray:
             window = (top, left, int(row[part].max()) - top + 1, int(column[part].max()) - left + 1)
             values, valid = read(window)
             cell = (row[part] - top, column[part] - left)
-            codes = values[cell].astype(np.int64)
-            out[part] = [str(code) if there else None for code, there in zip(codes, valid[cell], strict=True)]
-    return out
+            out[part], there[part] = values[cell].astype(out.dtype), valid[cell]
+    return out, there
 
 
 def class_sizes(header: Header) -> tuple[dict[str, int], float]:

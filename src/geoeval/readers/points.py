@@ -17,16 +17,18 @@ from typing import Any
 
 import numpy as np
 import shapely
+from numpy.typing import NDArray
 
-from geoeval.errors import ConfigError, CRSMismatch, InputError
+from geoeval.errors import ColumnError, ConfigError, CRSMismatch, InputError
 from geoeval.layers import LabelledPoints
-from geoeval.model import UNKNOWN, Finding, FloatArray, ObjectArray, Unit
+from geoeval.model import UNKNOWN, Finding, FloatArray, IntArray, ObjectArray, Unit
 from geoeval.options import Pairing, Source
 from geoeval.readers.columns import as_numbers, as_text
+from geoeval.readers.confidence_band import confidence_header
 from geoeval.readers.grouping import cut, parse_by
-from geoeval.readers.guess import candidates, require
+from geoeval.readers.guess import candidates, guess, require
 from geoeval.readers.point_table import PointTable, inside_area, point_ids, point_shapes, read_points, recoded_labels
-from geoeval.readers.point_values import class_sizes, codes_at
+from geoeval.readers.point_values import class_sizes, codes_at, numbers_at
 from geoeval.readers.raster import ENDINGS
 from geoeval.readers.raster_header import Header, read_header
 from geoeval.readers.raw import PIXEL
@@ -54,7 +56,8 @@ def labelled_points(reference: Source, prediction: Source, pairing: Pairing) -> 
         A table of points (CSV, vector file or frame) with a label column; ``columns.stratum`` names the sampling
         stratum, where it is not the map class.
     prediction
-        A class map, or a second table of points.
+        A class map, or a second table of points. ``columns.score`` names the column of its confidences (guessed by its
+        usual names), or the band of a map: ``"band:2"`` (never guessed).
     pairing
         Clusters, strata (columns, or ``NAME=FILE`` rasters), design, area of interest.
 
@@ -77,6 +80,9 @@ def labelled_points(reference: Source, prediction: Source, pairing: Pairing) -> 
     names = _named(points.column, points.guessed, "reference label")
     if _is_raster(prediction.path):
         header = read_header(prediction, Path(prediction.path), "prediction")
+        sure = confidence_header(prediction, Path(prediction.path))
+        score = None if sure is None else numbers_at(sure, *_moved(points, sure))
+        names |= {} if sure is None else {"prediction score": f"band {sure.band}"}
         label = recoded_labels(codes_at(header, *_moved(points, header)), prediction.recode)
         outside, findings = int(sum(value is None for value in label)), _distorted(header, pairing)
         inputs: tuple[str, ...] = (header.path,)
@@ -85,7 +91,10 @@ def labelled_points(reference: Source, prediction: Source, pairing: Pairing) -> 
     else:
         other = read_points(prediction, "prediction")
         names |= _named(other.column, other.guessed, "prediction label")
-        label, joined = _joined(points, other, reference, prediction)
+        at, joined = _joined(points, other, reference, prediction)
+        label, sureness = _taken(other.label, at, None), _scores(other, prediction)
+        score = None if sureness is None else _taken(sureness[1], at, np.nan)
+        names |= {} if sureness is None else sureness[0]
         outside, sizes, unit = 0, ({}, 1.0), "m2"
         findings, inputs = [*other.findings, *joined], other.table.inputs
     cluster, said = _clusters(points, pairing)
@@ -104,6 +113,7 @@ def labelled_points(reference: Source, prediction: Source, pairing: Pairing) -> 
         unit_area=sizes[1],
         area_unit=unit,
         outside=outside,
+        score=score,
     )
     name = unit_name(points.table.name)
     return UnitSet(
@@ -170,17 +180,16 @@ def _distorted(header: Header, pairing: Pairing) -> list[Finding]:
 
 def _joined(
     points: PointTable, other: PointTable, reference: Source, prediction: Source
-) -> tuple[ObjectArray, list[Finding]]:
-    """Label that the other table has for each point, None where it has none."""
+) -> tuple[IntArray, list[Finding]]:
+    """Row of the other table for each point, -1 where it has none."""
     by_id = bool(reference.columns.id and prediction.columns.id)
     if by_id:
         mine, theirs = point_ids(points, reference).tolist(), point_ids(other, prediction).tolist()
     else:
         mine = _places(points.x, points.y)
         theirs = _places(*_in_system_of(other, points))
-    known = dict(zip(theirs, other.label, strict=True))
-    out = np.full(len(mine), None, dtype=np.object_)
-    out[:] = [known.get(key) for key in mine]
+    known: dict[Any, int] = {key: i for i, key in enumerate(theirs)}
+    out = np.array([known.get(key, -1) for key in mine], dtype=np.int64)
     alone = (sum(key not in known for key in mine), len(set(theirs) - set(mine)))
     how = "by id" if by_id else "by coordinates"
     if len(mine) and alone[0] == len(mine):
@@ -192,6 +201,25 @@ def _joined(
         return out, []
     says = f"joined {how}: {alone[0]} reference points have no partner, and {alone[1]} of the prediction are left over"
     return out, [Finding("points-unmatched", "minor", (points.table.name, other.table.name), says, "none needed")]
+
+
+def _taken(values: NDArray[Any], at: IntArray, missing: Any) -> NDArray[Any]:
+    """Values of some rows, ``missing`` where the row is -1."""
+    out = np.full(len(at), missing, dtype=values.dtype)
+    out[at >= 0] = values[at[at >= 0]]
+    return out
+
+
+def _scores(points: PointTable, source: Source) -> tuple[dict[str, str], FloatArray] | None:
+    """What the column of confidences is, and the confidences; None where there is none."""
+    declared, name = source.columns.score, points.table.name
+    column = guess(points.frame, "score") if declared is None else declared
+    if not column or column == points.column:
+        return None
+    numbers = as_numbers(points.frame[require(points.frame, column, "score", name)])
+    if numbers is None:
+        raise ColumnError(f"{name}: expected numbers in {column!r} (declared as score), found texts; name another one.")
+    return _named(column, declared is None, "prediction score"), np.asarray(numbers, dtype=np.float64)
 
 
 def _places(x: FloatArray, y: FloatArray) -> list[tuple[float, float]]:

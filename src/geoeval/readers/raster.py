@@ -23,6 +23,7 @@ from geoeval.geometry.lattice import metres_per_degree
 from geoeval.layers import RasterPair
 from geoeval.model import Unit
 from geoeval.options import Align, Pairing, Source
+from geoeval.readers.confidence_band import confidence_band, confidence_layer
 from geoeval.readers.raster_blocks import Blocks, Clusters
 from geoeval.readers.raster_header import Header, read_header
 from geoeval.readers.raster_layers import Layer
@@ -82,6 +83,7 @@ def raster_units(reference: Source, prediction: Source, pairing: Pairing, *, cat
     for pair, header, blocks in zip(files, headers, clusters, strict=True):
         placed = _placed(pair, header, prediction, pairing, categorical=categorical, recode=recodes[1])
         layers = _stratum_layers(strata, pair, header, pairing)
+        scored = categorical and pair.prediction is not None
         findings += [*unfit_nodata(header), *placed.findings, *(f for _, part in layers for f in part.findings)]
         raster = RasterPair(
             Blocks(
@@ -90,6 +92,7 @@ def raster_units(reference: Source, prediction: Source, pairing: Pairing, *, cat
                 blocks,
                 tuple((name, part.layer) for name, part in layers),
                 _polygons(pairing.aoi, header),
+                confidence=confidence_layer(prediction, pair.prediction, placed.layer) if scored else None,
             ),
             shape=(header.grid.rows, header.grid.columns),
             cell_m=header.cell_m,
@@ -99,6 +102,8 @@ def raster_units(reference: Source, prediction: Source, pairing: Pairing, *, cat
         units.append(Unit(pair.unit, Loaded(raster), pair.unit if pairing.cluster == "unit" else None))
         inputs += [h.path for h in (header, placed.layer.header, *(p.layer.header for _, p in layers)) if h.path]
     notes.update(_said(units))
+    if categorical and confidence_band(prediction) is not None:
+        notes["prediction score"] = f"band {confidence_band(prediction)}"
     if pairing.aoi:
         inputs.append(str(pairing.aoi))
     return UnitSet(

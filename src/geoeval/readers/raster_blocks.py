@@ -77,6 +77,8 @@ class Blocks:
         Further layers by field; their codes are the values of the field.
     area
         Polygons in the grid's system; cells whose centre lies outside have no data on either side.
+    confidence
+        How sure the prediction is, brought to the grid as the prediction is.
     window
         Rows and columns of a window; None chooses by the layout of the files. Warps keep their fixed tiles.
     """
@@ -87,6 +89,7 @@ class Blocks:
     strata: tuple[tuple[str, Layer], ...] = ()
     area: tuple[Any, ...] | None = None
     window: tuple[int, int] | None = None
+    confidence: Layer | None = None
 
     def __call__(self) -> Iterator[Block]:
         """Every block, in the order of windows, then of clusters."""
@@ -95,6 +98,7 @@ class Blocks:
         areas = cell_areas(self.reference.header)
         order = window_order(self, rows, columns)
         layers = [self.reference, self.prediction, *(layer for _, layer in self.strata)]
+        layers += [] if self.confidence is None else [self.confidence]
         for window, pieces in ahead(layers, order):
             if self.area is not None:
                 inside = _inside(self.area, grid, window)
@@ -107,8 +111,10 @@ class Blocks:
         top, left, height, width = window
         (reference, reference_valid), (prediction, prediction_valid) = pieces[:2]
         strata = {
-            name: named_codes(values, valid) for (name, _), (values, valid) in zip(self.strata, pieces[2:], strict=True)
+            name: named_codes(values, valid)
+            for (name, _), (values, valid) in zip(self.strata, pieces[2:], strict=False)
         }
+        sure = None if self.confidence is None else np.where(pieces[-1][1], pieces[-1][0].astype(np.float64), np.nan)
         for row, row_end, block_row in _within(rows, top, top + height):
             for column, column_end, block_column in _within(columns, left, left + width):
                 at = (slice(row - top, row_end - top), slice(column - left, column_end - left))
@@ -122,6 +128,7 @@ class Blocks:
                     column=column,
                     area=None if areas is None else areas[row:row_end],
                     strata={name: (codes[at], names) for name, (codes, names) in strata.items()},
+                    confidence=None if sure is None else sure[at],
                 )
 
 

@@ -114,8 +114,10 @@ class ReleaseRule:
     @property
     def limits(self) -> tuple[tuple[str, Literal["at_least", "at_most"], float], ...]:
         """Each as metric, direction and limit."""
-        least = [(name, "at_least", limit) for name, limit in sorted(self.at_least.items())]
-        return (*least, *((name, "at_most", limit) for name, limit in sorted(self.at_most.items())))  # type: ignore[return-value]
+        out: list[tuple[str, Literal["at_least", "at_most"], float]] = []
+        out += [(name, "at_least", limit) for name, limit in sorted(self.at_least.items())]
+        out += [(name, "at_most", limit) for name, limit in sorted(self.at_most.items())]
+        return tuple(out)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

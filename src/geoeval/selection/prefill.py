@@ -75,8 +75,8 @@ def evaluate_prefill_gate(
     report
         As written by ``geoeval compare``; None where there is none, which blocks.
     policy
-        The policy in force. The report must have been made under this very policy, and must have been held to the limits
-        that it asks for, or to stricter ones. None leaves both out.
+        The policy in force. The report must have been made under this very policy, and must have been held to limits
+        at least as strict as it asks for. None leaves both out.
     require_real
         True blocks on a report from synthetic predictions.
 

@@ -57,6 +57,10 @@ def _counts(model: Mapping[str, Any]) -> Iterator[str]:
         yield f"{n} test records are not the {accepted} accepted and the abstained"
     if sum(row["n"] for row in model["ece_bins"]) != accepted:
         yield f"the bins of the calibration do not hold the {accepted} accepted"
+    truths, predicted = _sides(model["confusion"])
+    for label, row in model["per_class"].items():
+        if (row["support"], row["predicted"]) != (truths[label], predicted[label]):
+            yield f"class {label} has other counts than the confusion table"
     chosen = model["validation"]
     shares = ("coverage", chosen["accepted"], chosen["n"]), ("precision", chosen["correct"], chosen["accepted"])
     for name, part, whole in shares:
@@ -104,14 +108,20 @@ def _accepted(model: Mapping[str, Any]) -> tuple[int, int]:
     return sum(cells.values()), sum(count for (truth, predicted), count in cells.items() if truth == predicted)
 
 
-def _macro_f1(confusion: Mapping[str, int]) -> float | None:
-    """Over the classes that are the truth of something accepted."""
+def _sides(confusion: Mapping[str, int]) -> tuple[Counter[str], Counter[str]]:
+    """How often each label is the truth, and how often it is predicted."""
     truths: Counter[str] = Counter()
     predicted: Counter[str] = Counter()
     for cell, count in confusion.items():
         truth, said = cell.split(ARROW)
         truths[truth] += count
         predicted[said] += count
+    return truths, predicted
+
+
+def _macro_f1(confusion: Mapping[str, int]) -> float | None:
+    """Over the classes that are the truth of something accepted."""
+    truths, predicted = _sides(confusion)
     if not truths:
         return None
     f1 = [2 * confusion.get(f"{one}{ARROW}{one}", 0) / (truths[one] + predicted[one]) for one in truths]

@@ -34,9 +34,9 @@ def select_threshold(
 ) -> OperatingPoint | None:
     """The threshold of highest precision among those with enough coverage; ties go to the wider coverage.
 
-    argmax over t of correct(c ≥ t) / accepted(c ≥ t), where accepted / total ≥ ``min_coverage`` [1]_. Candidates are the
-    distinct confidences; coverage and precision are compared as exact fractions, the floor as the decimal number that
-    was declared.
+    argmax over t of correct(c ≥ t) / accepted(c ≥ t), where accepted / total ≥ ``min_coverage`` [1]_. Candidates are
+    the distinct confidences; coverage and precision are compared as exact fractions, the floor as the decimal number
+    that was declared.
 
     Parameters
     ----------
