@@ -24,6 +24,7 @@ from geoeval.stats.tally import RowTotals, Tally, clustered
 
 FOLDER = Path(os.environ.get("GEOEVAL_CASES", Path(__file__).resolve().parents[2].parent / "shared" / "cases"))
 FILE = FOLDER / "statistics.json"
+OWN = Path(__file__).with_name("known_answers.json")
 
 Case = dict[str, Any]
 
@@ -322,6 +323,15 @@ def holds(found: Any, expected: Any, tol: float) -> bool:
 @pytest.mark.shared
 @pytest.mark.parametrize("row", list(rows()))
 def test_the_known_answer_is_reproduced(row):
+    assert_known(row)
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row["id"]) for row in json.loads(OWN.read_text("utf-8"))["rows"]])
+def test_our_own_known_answer_is_reproduced(row):
+    assert_known(row)
+
+
+def assert_known(row: Case) -> None:
     assert row["family"] in FAMILIES, f"unknown family {row['family']!r}: it is not skipped"
     run, expected = FAMILIES[row["family"]], dict(row["expected"])
     if expected.pop("refused", False):
