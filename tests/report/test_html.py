@@ -285,7 +285,7 @@ def test_layers_that_another_gdal_laid_out_are_compared_by_their_features(bundle
 
     path = bundle / "layers" / "houses.gpkg"
     contents = module.read_contents(bundle, module.read_listing(bundle))
-    monkeypatch.setattr("geoeval.report.layers._DATE", "2001-01-01T00:00:00.000Z")
+    monkeypatch.setattr("geoeval.report.fixed_date.DATE", "2001-01-01T00:00:00.000Z")
     again = module.layer_renderer("houses")(contents)
     assert again != path.read_bytes()
     other = {"runtime": {"libraries": {"gdal_vector": "1.0.0"}}}

@@ -12,7 +12,6 @@ import json
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,11 @@ from numpy.typing import NDArray
 
 from geoeval.errors import BundleError
 from geoeval.evidence.tables import CaseTables
+from geoeval.report.fixed_date import fixed_date
 
 #: Families whose records are features of a map.
 VECTOR_FAMILIES = frozenset({"detection", "footprint", "vector", "change"})
 
-#: What is written as the date of the last change.
-_DATE = "2000-01-01T00:00:00.000Z"
 
 _FIXED = ("outcome", "error_type", "unit", "id", "partner", "label", "partner_label", "cluster")
 _NUMBERS = ("similarity", "score")
@@ -70,7 +68,7 @@ def layer_bytes(
         System of the coordinates as text; None for image coordinates.
     """
     sides = features(tables, failures)
-    with tempfile.TemporaryDirectory() as folder, _fixed_date():
+    with tempfile.TemporaryDirectory() as folder, fixed_date():
         path = Path(folder) / "layer.gpkg"
         for name, rows in sides.items():
             if rows:
@@ -189,19 +187,6 @@ def _wkb(shape: Any) -> bytes:
     import shapely
 
     return bytes(shapely.to_wkb(shape, byte_order=1, include_srid=False))
-
-
-@contextmanager
-def _fixed_date() -> Iterator[None]:
-    """GDAL writes this date instead of the time of day."""
-    import pyogrio
-
-    before = pyogrio.get_gdal_config_option("OGR_CURRENT_DATE")
-    pyogrio.set_gdal_config_options({"OGR_CURRENT_DATE": _DATE})
-    try:
-        yield
-    finally:
-        pyogrio.set_gdal_config_options({"OGR_CURRENT_DATE": before})
 
 
 def _write(path: Path, layer: str, rows: Sequence[Feature], crs: str | None, description: str) -> None:

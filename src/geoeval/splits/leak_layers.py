@@ -11,19 +11,18 @@ import csv
 import io
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from geoeval.model import FloatArray, IntArray, ObjectArray
+from geoeval.report.fixed_date import fixed_date
 from geoeval.splits.leakage import Witness
 from geoeval.splits.list_check import ListCheck, ListGate
 from geoeval.splits.table import SampleTable, coded
 
 SCHEMA = "geoeval/split-check/1"
-_DATE = "2000-01-01T00:00:00.000Z"
 _LONLAT = "EPSG:4326"
 _NUMBERS = ("metres", "area_m2", "bits", "similarity")
 _COLUMNS = ("gate", "relation", "first", "first_split", "second", "second_split", *_NUMBERS, "value")
@@ -123,7 +122,7 @@ def layer_bytes(found: ListCheck) -> bytes | None:
     wraps = crs == _LONLAT
     lines = np.empty(len(pairs), dtype=np.object_)
     lines[:] = [_line(centre[one.rows[0]], centre[one.rows[1]], wraps=wraps) for _, one in pairs]
-    with tempfile.TemporaryDirectory() as folder, _fixed_date():
+    with tempfile.TemporaryDirectory() as folder, fixed_date():
         path = Path(folder) / "offending.gpkg"
         _write(path, "boxes", boxes, _box_fields(table, rows, pairs), crs, "MultiPolygon")
         _write(path, "lines", lines, _line_fields(pairs), crs, "MultiLineString")
@@ -198,19 +197,6 @@ def _objects(values: list[Any]) -> ObjectArray:
     out = np.empty(len(values), dtype=np.object_)
     out[:] = values
     return out
-
-
-@contextmanager
-def _fixed_date() -> Iterator[None]:
-    """GDAL writes this date instead of the time of day."""
-    import pyogrio
-
-    before = pyogrio.get_gdal_config_option("OGR_CURRENT_DATE")
-    pyogrio.set_gdal_config_options({"OGR_CURRENT_DATE": _DATE})
-    try:
-        yield
-    finally:
-        pyogrio.set_gdal_config_options({"OGR_CURRENT_DATE": before})
 
 
 def _write(path: Path, layer: str, shapes: ObjectArray, fields: Mapping[str, Any], crs: str, kind: str) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from geoeval.errors import BundleError, ColumnError, InputError
 from geoeval.model import FloatArray, ObjectArray
+from geoeval.report.fixed_date import fixed_date
 from geoeval.splits.list_files import ListFile, read_list_file
 from geoeval.splits.list_places import places
 from geoeval.splits.propose import Proposal
@@ -174,7 +174,7 @@ def _write_layer(path: Path, placed: Placed, added: Mapping[str, list[str]]) -> 
     shapes = file.geometry if file.geometry is not None else _shapes(placed.bounds)
     columns = {name: _column(file, name) for name in file.columns}
     frame = geopandas.GeoDataFrame(pd.DataFrame({**columns, **added}), geometry=shapes, crs=placed.crs[0])
-    with _fixed_date():
+    with fixed_date(_DATE):
         frame.to_file(path, driver="GPKG", layer="split", engine="pyogrio")
 
 
@@ -199,15 +199,3 @@ def _shapes(bounds: FloatArray) -> ObjectArray:
         parts = [shapely.box(left[at], low[at], 180.0, high[at]), shapely.box(-180.0, low[at], right[at], high[at])]
         out[at] = shapely.MultiPolygon(parts)
     return out
-
-
-@contextmanager
-def _fixed_date() -> Iterator[None]:
-    import pyogrio
-
-    before = pyogrio.get_gdal_config_option("OGR_CURRENT_DATE")
-    pyogrio.set_gdal_config_options({"OGR_CURRENT_DATE": _DATE})
-    try:
-        yield
-    finally:
-        pyogrio.set_gdal_config_options({"OGR_CURRENT_DATE": before})
