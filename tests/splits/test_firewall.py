@@ -17,7 +17,7 @@ from geoeval.splits import (
     chip_index,
     patch_index,
 )
-from geoeval.splits.firewall import assert_evaluation_assets
+from geoeval.splits.evaluation import assert_evaluation_assets
 
 KEY = b"a key of the tests only"
 SHARES = {"train": 0.25, "test": 0.25, "background-test": 0.25, "challenge": 0.25}

@@ -20,7 +20,8 @@ from geoeval.evidence.canonical import file_digest
 from geoeval.model import Unit
 from geoeval.readers.unitset import UnitSet
 from geoeval.splits.building import described
-from geoeval.splits.firewall import EvaluationBinding, assert_evaluation_assets, bind_evaluation, protected_table
+from geoeval.splits.evaluation import EvaluationBinding, assert_evaluation_assets, bind_evaluation
+from geoeval.splits.firewall import protected_table
 from geoeval.splits.leakage import GateResult, check
 from geoeval.splits.manifest import FIXTURE_KEY, Manifest, read_manifest
 from geoeval.splits.record import ASSETS, EVALUATED

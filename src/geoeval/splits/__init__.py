@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from geoeval.splits.building import BuildResult, SplitRefused, build, write_manifests
     from geoeval.splits.datasets import chip_index, patch_index
-    from geoeval.splits.firewall import assert_training_inputs_safe, bind_evaluation
+    from geoeval.splits.evaluation import bind_evaluation
+    from geoeval.splits.firewall import assert_training_inputs_safe
     from geoeval.splits.leakage import GateResult, check, worst
     from geoeval.splits.manifest import Manifest, read_manifest
     from geoeval.splits.production import Production
@@ -35,7 +36,7 @@ _HOMES: dict[str, str] = {
     "SplitSettings": "settings",
     "SplitSource": "source",
     "assert_training_inputs_safe": "firewall",
-    "bind_evaluation": "firewall",
+    "bind_evaluation": "evaluation",
     "build": "building",
     "check": "leakage",
     "chip_index": "datasets",

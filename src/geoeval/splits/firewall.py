@@ -1,4 +1,4 @@
-"""The firewall: no protected case in training, and no challenge case before an evaluator.
+"""The firewall: no protected case in training.
 
 Training inputs are held against the protected manifest with the same gates that hold splits apart, after their hashes
 were recomputed from bytes; beside that, files are compared as files, so that another name or a link makes no
@@ -7,9 +7,7 @@ difference. This is logical protection; it does not replace a store that trainin
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,10 @@ import numpy as np
 
 from geoeval.errors import ConfigError, InputError, LeakageError
 from geoeval.splits.assets import asset_path, image_frame, label_shapes, placed_labels
+from geoeval.splits.evaluation import file_identities
 from geoeval.splits.leakage import check
 from geoeval.splits.manifest import FIXTURE_KEY, Manifest, checked_manifest, is_sealed, padded_hash, sealed_value
-from geoeval.splits.record import ASSETS, DEVELOPMENT, EVALUATED, MEMBERS, REVEALING, Sample, sample_from_mapping
+from geoeval.splits.record import DEVELOPMENT, MEMBERS, REVEALING, Sample, sample_from_mapping
 from geoeval.splits.settings import SplitSettings
 from geoeval.splits.source import SplitSource, source_of
 from geoeval.splits.table import TEXTS, SampleTable, joined
@@ -129,25 +128,18 @@ def _path_violations(table: SampleTable, root: Path, manifest: Manifest, home: P
         for asset in ("raw_image", "processed_image", "label"):
             path = home / entry[asset] if asset in entry else None
             if path is not None and path.exists():
-                protected |= dict.fromkeys(_identities(path), entry["sample_id"])
+                protected |= dict.fromkeys(file_identities(path), entry["sample_id"])
     out = []
     for row in range(table.n):
         for asset in ("raw_image", "processed_image", "label"):
             path_text = table.text(asset, row)
             if path_text is None:
                 continue
-            other = next((protected[one] for one in _identities(root / path_text) if one in protected), None)
+            other = next((protected[one] for one in file_identities(root / path_text) if one in protected), None)
             if other is not None:
                 name = table.text("sample_id", row)
                 out.append(f"{name!r}: {asset} {path_text!r} is a file of the protected case {other!r}")
     return out
-
-
-def _identities(path: Path) -> tuple[Any, ...]:
-    """A file by its resolved path, and by where it is stored."""
-    facts = path.stat()
-    stored = ((facts.st_dev, facts.st_ino),) if facts.st_ino else ()
-    return (os.path.realpath(path), *stored)
 
 
 def _sealed_violations(table: SampleTable, manifest: Manifest, key: bytes | None) -> list[str]:
@@ -242,84 +234,3 @@ def _gate_violations(inputs: SampleTable, protected: SampleTable, manifest: Mani
             evidence = ", ".join(f"{name} {value}" for name, value in one.evidence.items())
             out.append(f"{mine!r}: {one.relation} links it to the protected case {other!r} ({evidence})")
     return out
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationBinding:
-    """An evaluator's permission: one protected manifest, and the ids it may see.
-
-    Parameters
-    ----------
-    manifest_sha256
-        The manifest that the evaluation is bound to.
-    allowed
-        Id to split, for ``test`` and ``background-test``.
-    sealed
-        Ids of challenge samples, which nobody evaluates here.
-    """
-
-    manifest_sha256: str
-    allowed: Mapping[str, str]
-    sealed: frozenset[str]
-
-    def require(self, ids: Iterable[str]) -> tuple[str, ...]:
-        """The same ids, sorted, once each may be evaluated.
-
-        Raises
-        ------
-        LeakageError
-            For an id of challenge, or one that is in no split of this manifest.
-        """
-        wanted = sorted(set(ids))
-        opened = [one for one in wanted if one in self.sealed]
-        if opened:
-            raise LeakageError(
-                f"challenge is sealed: {len(opened)} of its cases were asked for, first {opened[0]!r}; "
-                f"an evaluator sees {' and '.join(EVALUATED)} only"
-            )
-        strangers = [one for one in wanted if one not in self.allowed]
-        if strangers:
-            raise LeakageError(
-                f"{len(strangers)} ids are not in the protected manifest {self.manifest_sha256[:16]}, first "
-                f"{strangers[0]!r}; evaluate its {' and '.join(EVALUATED)} cases only"
-            )
-        return tuple(wanted)
-
-
-def bind_evaluation(manifest: Manifest, sha256: str, *, open_fixture: bool = False) -> EvaluationBinding:
-    """Bind an evaluation to the exact protected manifest.
-
-    Raises
-    ------
-    InputError
-        The manifest is not the one with this hash, or not the protected one.
-    """
-    found = checked_manifest(manifest, "protected manifest", sha256=sha256, open_fixture=open_fixture)
-    if found.content["set"] != "protected":
-        raise InputError(f"expected the protected manifest, got the one of set {found.content['set']!r}")
-    by_id = {str(entry["sample_id"]): str(entry["split"]) for entry in found.samples}
-    return EvaluationBinding(
-        found.sha256,
-        {name: split for name, split in by_id.items() if split in EVALUATED},
-        frozenset(name for name, split in by_id.items() if split not in EVALUATED),
-    )
-
-
-def assert_evaluation_assets(binding: EvaluationBinding, manifest: Manifest, paths: Iterable[Path], root: Path) -> None:
-    """Refuse files of challenge cases, by whatever name an evaluator was given them.
-
-    Raises
-    ------
-    LeakageError
-        Naming the case.
-    """
-    closed: dict[Any, str] = {}
-    for entry in manifest.samples:
-        if entry["sample_id"] in binding.sealed:
-            for asset in ASSETS:
-                if asset in entry and (root / entry[asset]).exists():
-                    closed |= dict.fromkeys(_identities(root / entry[asset]), entry["sample_id"])
-    for path in paths:
-        hit = next((closed[one] for one in _identities(path) if one in closed), None) if path.exists() else None
-        if hit is not None:
-            raise LeakageError(f"{path.name!r} is a file of the challenge case {hit!r}; challenge is sealed")
