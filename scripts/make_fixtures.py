@@ -3,7 +3,8 @@
 Twenty-four areas of interest, half of them urban and half rural, half in the north and half in the south, so that every
 critical subgroup holds twelve. Each family gets one small folder in which predictions differ from references by planted
 errors: misses, inventions, shifted shapes, wrong classes. Split manifests say that these areas are protected test
-samples, and that six others, 2.5 km away, are for development. Nothing here measures a product.
+samples, and that six others, 2.5 km away, are for development; their hashes go into ``configs/benchmark.toml``. Nothing
+here measures a product.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -324,6 +326,8 @@ def split_records() -> list[dict[str, Any]]:
                 "temporal_family": f"period-{name}",
                 "acquisition_id": f"flight-{name}",
                 "parent_raster_id": f"mosaic-{name}",
+                "native_feature_ids": [f"land-cover/{name}"],
+                "object_ids": [f"ground-{name}"],
                 "bbox": [x0, y0, x0 + side, y0 + side],
                 "crs": f"EPSG:{EPSG}",
                 "label": label,
@@ -336,6 +340,7 @@ def splits() -> None:
     """Source and manifests of the split that the benchmark is bound to."""
     from geoeval.evidence.canonical import canonical_bytes, digest
     from geoeval.splits import Manifest, SplitSettings, build, read_source
+    from geoeval.splits.record import IDENTITIES, MEMBERS
 
     folder = ROOT / "protected"
     folder.mkdir(parents=True, exist_ok=True)
@@ -344,7 +349,7 @@ def splits() -> None:
     settings = SplitSettings(
         shares={"train": 0.14, "val": 0.03, "calibration": 0.03, "test": 0.8},
         buffer_m=BUFFER_M,
-        required=("task", "group_id", "source_family", "acquisition_id", "parent_raster_id", "bbox", "label_sha256"),
+        required=("task", *IDENTITIES, *MEMBERS, "bbox", "label_sha256"),
     )
     result = build(read_source(folder / "source.jsonl", root=ROOT), settings, open_fixture=True)
     for name in ("development", "protected"):
@@ -353,6 +358,15 @@ def splits() -> None:
         content = {**result.manifests[name].content, "perceptual": recipe}
         manifest = Manifest(content, digest(canonical_bytes(content)))
         (folder / f"{name}.json").write_bytes(manifest.data())
+        bind({"development": "development_sha256", "protected": "sha256"}[name], manifest.sha256)
+
+
+def bind(key: str, sha256: str) -> None:
+    """Write the hash of a manifest into the configuration of the benchmark, where that lies beside the fixtures."""
+    path = ROOT.parent / "configs" / "benchmark.toml"
+    if path.is_file():
+        text = path.read_text(encoding="utf-8")
+        path.write_bytes(re.sub(rf'(?m)^{key} = "[0-9a-f]*"', f'{key} = "{sha256}"', text, count=1).encode())
 
 
 def readme() -> None:

@@ -37,7 +37,6 @@ SETTINGS = SplitSettings(
     strata=("content",),
     background=("content", "background"),
     buffer_m=2000.0,
-    required=("task", "group_id", "source_family", "temporal_family", "acquisition_id", "parent_raster_id", "bbox"),
 )
 
 

@@ -8,13 +8,17 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import geoeval.benchmark as module
 from geoeval.benchmark import benchmark, bundled, expected_figures
+from geoeval.cli.main import main
 from geoeval.config.product import PRODUCT_GATES
 from geoeval.errors import ConfigError, InputError
 from geoeval.model import Verdict
 from geoeval.recount import recount
+from geoeval.splits import SplitSettings, build
+from geoeval.splits.record import IDENTITIES, MEMBERS
 from geoeval.verify import verify
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,6 +63,46 @@ def own(tmp_path):
     return build
 
 
+@pytest.fixture
+def behind_splits(own, tmp_path):
+    """The same configuration, held to two manifests: the areas of the case are test samples."""
+    folder = tmp_path / "configs"
+
+    def manifest(name, split, samples):
+        records = [
+            {
+                "sample_id": sample,
+                "task": "vector",
+                "split": split,
+                **{name: f"{name}-{sample}" for name in IDENTITIES if name != "sample_id"},
+                **{name: [f"{name}-{sample}"] for name in MEMBERS},
+                "bbox": [x - 50.0, y - 50.0, x + 400.0, y + 350.0],
+                "crs": "EPSG:32631",
+            }
+            for sample, x, y in samples
+        ]
+        source = folder / f"{name}.jsonl"
+        source.write_text("".join(json.dumps(one) + "\n" for one in records))
+        built = build(source, SplitSettings(shares={split: 1.0}, required=("group_id",), required_splits=())).manifests[
+            name
+        ]
+        (folder / f"{name}.json").write_bytes(built.data())
+        return built.sha256
+
+    def build_all():
+        path = own()
+        other = manifest("development", "train", [("dev", 400_000.0, 5_600_000.0)])
+        areas = [(f"aoi-{i + 1:02d}", 500_000.0 + i % 6 * 3000.0, 5_600_000.0 + i // 6 * 3000.0) for i in range(24)]
+        bound = manifest("protected", "test", areas)
+        text = path.read_text().replace('cluster = "aoi"', 'cluster = "aoi"\nsample_by = "cluster"')
+        text += f'\n[splits]\ndevelopment = "development.json"\ndevelopment_sha256 = "{other}"\n'
+        text += f'protected = "protected.json"\nsha256 = "{bound}"\n'
+        path.write_text(text)
+        return path
+
+    return build_all
+
+
 def evidence(folder, *, skip=(), **changes):
     """An evidence file for every product gate, and the tables that bind them."""
     text = ""
@@ -81,14 +125,56 @@ def evidence(folder, *, skip=(), **changes):
     return text
 
 
-def test_a_release_goes_where_everything_is_there(own, tmp_path):
-    path = own()
+def test_a_release_goes_where_everything_is_there(behind_splits, tmp_path):
+    path = behind_splits()
     path.write_text(path.read_text() + evidence(tmp_path))
     found = benchmark(path, tmp_path)
     assert {one.status for one in (*found.verdicts, *found.product_gates)} == {"pass"}
     assert (found.exit_code(), found.problems, found.synthetic) == (0, (), False)
     assert verify(found.folder).problems == ()
     assert recount(found.folder) == []
+    assert found.evidence_problems == ()
+
+
+def test_leakage_does_not_pass_without_manifests_whatever_the_evidence_says(own, tmp_path):
+    path = own()
+    path.write_text(path.read_text() + evidence(tmp_path))
+    found = benchmark(path, tmp_path)
+    assert {one.metric: (one.status, one.reason) for one in found.product_gates if one.status != "pass"} == {
+        "leakage": ("not_evaluable", "evidence_missing")
+    }
+    assert (found.exit_code(), found.exit_code(allow_product_blocked=True)) == (2, 0)
+
+
+def test_a_finding_on_record_blocks_until_it_is_superseded_and_stands_in_the_bundle(behind_splits, tmp_path):
+    path = behind_splits()
+    text = path.read_text()
+    old = tmp_path / "configs" / "pairs.json"
+    old.write_text(json.dumps({"gate": "leakage", "decision": "fail", "open_findings": 24, "dated": "2026-03-01"}))
+    checksum = sha256(old.read_bytes()).hexdigest()
+    entry = f'\n[[product_gates.leakage.earlier]]\nfile = "pairs.json"\nsha256 = "{checksum}"\n'
+    path.write_text(text + evidence(tmp_path) + entry)
+    found = benchmark(path, tmp_path)
+    assert (found.exit_code(), found.exit_code(allow_product_blocked=True)) == (3, 3)
+    says = "leakage: 'pairs.json' decides fail, and no newer evidence supersedes it"
+    assert found.evidence_problems == (says,)
+    said = CliRunner().invoke(main, ["benchmark", "--config", str(path), "--out", str(tmp_path)])
+    assert (said.exit_code, f"product gate {says}" in said.stderr.splitlines()) == (3, True)
+    newer = {"open_findings": 0, "dated": "2026-04-01", "supersedes": [checksum]}
+    path.write_text(text + evidence(tmp_path, leakage=newer) + entry)
+    found = benchmark(path, tmp_path)
+    assert found.exit_code() == 0
+    manifest = json.loads((found.folder / "manifest.json").read_bytes())
+    bound = {row.get("role"): row for row in manifest["bound"]}["product_gates.leakage.earlier"]
+    assert (bound["name"], bound["sha256"]) == ("pairs.json", checksum)
+    assert manifest["configuration"]["product_gates"]["leakage"]["earlier"] == [
+        {"file": "pairs.json", "sha256": checksum}
+    ]
+    assert verify(found.folder).problems == ()
+    old.unlink()
+    found = benchmark(path, tmp_path)
+    assert found.exit_code() == 2
+    assert verify(found.folder).problems == ()
 
 
 def test_missing_evidence_is_excused_by_the_permission_and_failing_is_not(own, tmp_path):
@@ -104,8 +190,8 @@ def test_missing_evidence_is_excused_by_the_permission_and_failing_is_not(own, t
     assert benchmark(path, tmp_path).exit_code(allow_product_blocked=True) == 3
 
 
-def test_evidence_that_was_changed_afterwards_decides_nothing(own, tmp_path):
-    path = own()
+def test_evidence_that_was_changed_afterwards_decides_nothing(behind_splits, tmp_path):
+    path = behind_splits()
     path.write_text(path.read_text() + evidence(tmp_path))
     file = tmp_path / "configs" / "review.json"
     file.write_text(file.read_text() + " ")

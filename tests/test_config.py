@@ -248,7 +248,11 @@ def evidence(gate, **more):
 VAULT = {"store": "vault-a", "credentials": "two readers", "access_log": "append-only"}
 
 
-def with_evidence(tmp_path, name, content, *, synthetic=False, sha256=None, write=True):
+MANIFESTS = {"development": "development.json", "protected": "protected.json"}
+SPLITS = {"splits": {**MANIFESTS, "development_sha256": "1" * 64, "sha256": "0" * 64}}
+
+
+def with_evidence(tmp_path, name, content, *, synthetic=False, sha256=None, write=True, splits=SPLITS):
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
     if write:
         (tmp_path / "e.json").write_bytes(data)
@@ -256,6 +260,7 @@ def with_evidence(tmp_path, name, content, *, synthetic=False, sha256=None, writ
         "run": {"name": "x", "synthetic": synthetic},
         "case": [case()],
         "product_gates": {name: {"file": "e.json", "sha256": sha256 or digest(data)}},
+        **splits,
     }
     config = parse_config(tables, tmp_path)
     return {verdict.metric: (verdict.status, verdict.reason) for verdict in product_verdicts(config)}[name], config
@@ -279,9 +284,27 @@ def test_a_product_gate_passes_on_bound_evidence_only(tmp_path, name):
         (evidence("review", signed_by=""), ("not_evaluable", "evidence_missing")),
         (evidence("review", evidence=[]), ("not_evaluable", "evidence_missing")),
         (evidence("review", evidence=[{"name": "a", "sha256": "1"}]), ("not_evaluable", "evidence_missing")),
+        (evidence("review", evidence=[{"name": "a", "sha256": "A" * 64}]), ("not_evaluable", "evidence_missing")),
+        (
+            evidence("review", evidence=[{"name": "a", "sha256": "1" * 64 + "\n"}]),
+            ("not_evaluable", "evidence_missing"),
+        ),
+        (evidence("review", evidence=[{"name": "a", "sha256": int("1" * 64)}]), ("not_evaluable", "evidence_missing")),
+        (evidence("review", evidence=[{"name": " ", "sha256": "1" * 64}]), ("not_evaluable", "evidence_missing")),
+        (evidence("review", evidence=[{"name": "a"}]), ("not_evaluable", "evidence_missing")),
+        (evidence("review", evidence=["a"]), ("not_evaluable", "evidence_missing")),
+        (evidence("review", evidence={"name": "a", "sha256": "1" * 64}), ("not_evaluable", "evidence_missing")),
+        (evidence("review", decision=True), ("not_evaluable", "evidence_missing")),
+        (evidence("review", decision="PASS"), ("not_evaluable", "evidence_missing")),
+        (evidence("review", decision=["fail"]), ("not_evaluable", "evidence_missing")),
+        (evidence("review", signed_by=["board"]), ("not_evaluable", "evidence_missing")),
+        ({"gate": "review"}, ("not_evaluable", "evidence_missing")),
         ({"status": "pass"}, ("not_evaluable", "evidence_mismatch")),
         (evidence("leakage"), ("not_evaluable", "evidence_mismatch")),
+        (["review"], ("not_evaluable", "evidence_mismatch")),
         (b"no json", ("not_evaluable", "evidence_mismatch")),
+        (b"\xff", ("not_evaluable", "evidence_mismatch")),
+        (b"[" * 100_000, ("not_evaluable", "evidence_mismatch")),
     ],
 )
 def test_incomplete_evidence_is_no_evidence(tmp_path, content, expected):
@@ -301,10 +324,60 @@ def test_open_leakage_findings_keep_blocking(tmp_path):
     assert with_evidence(tmp_path, "leakage", evidence("leakage", open_findings=0))[0] == ("pass", None)
 
 
+@pytest.mark.parametrize("name", PRODUCT_GATES)
+@pytest.mark.parametrize("count", [1, -1, True, False, "0", "", 0.0, 0.5, 1e400, None, [], {}])
+def test_only_the_whole_number_0_says_that_nothing_is_open(tmp_path, name, count):
+    data = json.dumps(evidence(name, **VAULT, open_findings=count)).replace("Infinity", "1e400").encode()
+    found, config = with_evidence(tmp_path, name, data)
+    assert found == ("fail", None)
+    assert "'e.json' has open_findings" in evidence_problems(config)[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ('"open_finding": 24', "unknown key 'open_finding'; did you mean 'open_findings'?"),
+        ('"Decision": "fail"', "unknown key 'Decision'; did you mean 'decision'?"),
+        ('"decision": "fail"', "is not JSON, or has a key twice"),
+        ('"open_findings": 24, "open_findings": 0', "is not JSON, or has a key twice"),
+        ('"note": {"a": 1, "a": 2}', "is not JSON, or has a key twice"),
+        ('"open_findings": NaN', "is not JSON, or has a key twice"),
+        ('"note": -Infinity', "is not JSON, or has a key twice"),
+        ('"supersedes": "' + "a" * 64 + '"', "has in supersedes what is no list of checksums"),
+        ('"supersedes": ["' + "A" * 64 + '"]', "has in supersedes what is no list of checksums"),
+        ('"supersedes": [1]', "has in supersedes what is no list of checksums"),
+        ('"supersedes": null', "has in supersedes what is no list of checksums"),
+        ('"dated": null', "has no ISO date in dated: null"),
+        ('"dated": 20260331', "has no ISO date in dated: 20260331"),
+        ('"dated": "31 March"', "has no ISO date in dated: '31 March'"),
+        ('"dated": ["2026-03-31"]', "has no ISO date in dated: a list"),
+    ],
+)
+def test_evidence_with_what_is_not_understood_decides_nothing(tmp_path, more, says):
+    data = (json.dumps(evidence("leakage"))[:-1] + f", {more}}}").encode()
+    found, config = with_evidence(tmp_path, "leakage", data)
+    assert found == ("not_evaluable", "evidence_mismatch")
+    assert says in evidence_problems(config)[0]
+
+
+def test_a_note_is_free(tmp_path):
+    content = evidence("review", note={"anything": [1, None]}, dated="2026-03-31", supersedes=["a" * 64])
+    assert with_evidence(tmp_path, "review", content)[0] == ("pass", None)
+
+
+def test_leakage_passes_only_where_there_are_manifests_that_the_evidence_speaks_of(tmp_path):
+    content = evidence("leakage", open_findings=0)
+    found, config = with_evidence(tmp_path, "leakage", content, splits={})
+    assert found == ("not_evaluable", "evidence_missing")
+    assert evidence_problems(config) == ["leakage: there are no [splits] that the evidence could speak of"]
+    assert with_evidence(tmp_path, "leakage", evidence("leakage", open_findings=1), splits={})[0] == ("fail", None)
+    assert with_evidence(tmp_path, "review", evidence("review"), splits={})[0] == ("pass", None)
+
+
 def test_without_evidence_every_product_gate_is_open():
     config = parsed()
     assert {verdict.reason for verdict in product_verdicts(config)} == {"evidence_missing"}
-    assert len(evidence_problems(config)) == len(PRODUCT_GATES)
+    assert evidence_problems(config) == []
 
 
 def test_an_unknown_product_gate_is_refused():

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from geoeval.bundling import Scored, write_run
 from geoeval.config import Case, Config, load_config, load_waivers
 from geoeval.config.families import evaluator_of
-from geoeval.config.product import bound_files, product_verdicts, projections
+from geoeval.config.product import bound_files, evidence_problems, product_verdicts, projections
 from geoeval.config.protected import open_split, require_cases, with_limits
 from geoeval.errors import InputError
 from geoeval.estimation import Plan
@@ -32,6 +32,7 @@ class Benchmark:
     """What a run of the benchmark found.
 
     ``problems`` are breaches of the harness's own contract; none means that scores can be trusted to be what they say.
+    ``evidence_problems`` say which evidence files hold a product gate up, and why.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Benchmark:
     product_gates: tuple[Verdict, ...]
     problems: tuple[str, ...]
     folder: Path
+    evidence_problems: tuple[str, ...] = ()
 
     def exit_code(self, *, allow_product_blocked: bool = False) -> Literal[0, 2, 3]:
         """0 where all gates pass, 3 where one fails, 2 where it cannot be decided.
@@ -81,6 +83,7 @@ def benchmark(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
     open_fixture: bool = False,
+    key: bytes | None = None,
 ) -> Benchmark:
     """Score every case of a configuration, decide all gates and write the bundle.
 
@@ -104,6 +107,8 @@ def benchmark(
     open_fixture
         True opens split manifests of a synthetic fixture, in a synthetic run only. The configuration that comes with
         geoeval needs no permission. Nothing in a file can give it.
+    key
+        Opens the seals of challenge samples in the protected manifest, so that copies of their files are recognised.
 
     Returns
     -------
@@ -117,19 +122,20 @@ def benchmark(
     InputError
         Where a source or a split manifest cannot be used; nothing is written then.
     LeakageError
-        Where the splits leak, or a case is not one of ``test`` and ``background-test``; nothing is written then.
+        Where the splits leak, the lineage of a sample is not known, or a case is not one of ``test`` and
+        ``background-test`` by its names, its files and its place; nothing is written then.
     """
     settings = load_config(config or bundled("configs/benchmark.toml"))
     evaluators = [
         evaluator_of(case.family, case.options, f"case[{at}].options") for at, case in enumerate(settings.cases)
     ]
-    opened = open_split(settings, open_fixture=settings.synthetic and (open_fixture or config is None))
+    opened = open_split(settings, open_fixture=settings.synthetic and (open_fixture or config is None), key=key)
     prepared = [
         _prepared(settings, case, evaluator) for case, evaluator in zip(settings.cases, evaluators, strict=True)
     ]
     if opened is not None:
         prepared = [replace(one, units=one.read()) for one in prepared]
-        require_cases(opened, settings.cases, [one.read() for one in prepared])
+        opened = require_cases(opened, settings.cases, [one.read() for one in prepared])
     plan = plan_of(settings)
     scored: dict[str, Scored] = {}
     problems: list[str] = []
@@ -159,7 +165,16 @@ def benchmark(
         bound=(*bound_files(settings), *projections(settings)),
         splits=None if opened is None else opened.facts(),
     )
-    return Benchmark(settings.name, settings.synthetic, scored, verdicts, product, tuple(problems), folder)
+    return Benchmark(
+        settings.name,
+        settings.synthetic,
+        scored,
+        verdicts,
+        product,
+        tuple(problems),
+        folder,
+        tuple(evidence_problems(settings)),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from geoeval.splits.record import CONTRACT
+
 
 @pytest.fixture
 def tiles(tmp_path):
@@ -100,9 +102,9 @@ def test_show_prints_roles_and_draws_a_map(cli, tiles, tmp_path):
     assert cli("split", "show", tiles, "--json").json["splits"][0]["samples"] == 1
 
 
-def source(tmp_path, *, near=False, role=None):
+def source(tmp_path, *, near=False, role=None, samples=10):
     records = []
-    for i in range(10):
+    for i in range(samples):
         x = 500_000.0 + (100.0 if near else 20_000.0) * i
         record = {"sample_id": f"s{i}", "task": "t", "bbox": [x, 0.0, x + 10, 10.0], "crs": "EPSG:32631"}
         records.append(record if role is None else {**record, "split": role[i % len(role)]})
@@ -114,7 +116,7 @@ def source(tmp_path, *, near=False, role=None):
 @pytest.fixture
 def config(tmp_path):
     path = tmp_path / "split.toml"
-    path.write_text("[split]\nbuffer_m = 2000\nshares = { train = 0.6, test = 0.4 }\n")
+    path.write_text("[split]\nbuffer_m = 2000\nshares = { train = 0.6, test = 0.4 }\nrequired = ['bbox']\n")
     return path
 
 
@@ -149,6 +151,8 @@ def test_build_reports_a_giant_component(cli, tmp_path, config):
         "train=1",
         "--share",
         "test=0",
+        "--require",
+        "bbox",
         "--out",
         tmp_path / "o",
     )
@@ -162,6 +166,11 @@ def test_build_reports_a_giant_component(cli, tmp_path, config):
         ("buffer = 2000\n", "unknown key 'buffer'"),
         ("[split]\nshares = { trian = 1.0 }\n", "trian"),
         ("buffer_m = \n", "TOML"),
+        ("required = ['bbx']\n", "unknown field 'bbx'; did you mean 'bbox'?"),
+        ("optional = ['grup_id']\n", "'grup_id' is no field that is demanded; did you mean 'group_id'?"),
+        ("optional = 'bbox'\n", "expected a list of fields, got 'bbox'"),
+        ("required = ['bbox']\noptional = ['bbox']\n", "'bbox' is required, too"),
+        ("[split]\noptional = ['task']\n", "bad.toml: split.optional: 'task' cannot be left open"),
     ],
 )
 def test_build_refuses_a_bad_configuration(cli, tmp_path, text, says):
@@ -170,6 +179,85 @@ def test_build_refuses_a_bad_configuration(cli, tmp_path, text, says):
     said = cli("split", "build", source(tmp_path), "--config", path, "--out", tmp_path / "out")
     assert said.code == 2
     assert says in said.err
+
+
+#: Fields of the contract that the samples of these tests leave open.
+OPEN = [one for one in CONTRACT if one not in ("task", "bbox", "record_sha256")]
+
+
+def options(name, fields):
+    return [part for one in fields for part in (name, one)]
+
+
+def demanded(out):
+    return json.loads((out / "development.json").read_bytes())["settings"]["required"]
+
+
+@pytest.fixture
+def bare(tmp_path):
+    path = tmp_path / "bare.toml"
+    path.write_text("shares = { train = 0.6, test = 0.4 }\n")
+    return path
+
+
+def test_build_demands_the_contract_and_names_every_record_and_how_to_go_on(cli, tmp_path, bare):
+    said = cli("split", "build", source(tmp_path, samples=13), "--config", bare, "--out", tmp_path / "out")
+    assert said.code == 2
+    assert "source.jsonl: 13 records say nothing in required fields" in said.err
+    named = [f"record 's{i}': required and unknown: {', '.join(OPEN)}" in said.err for i in range(13)]
+    assert sum(named) == 10
+    assert "… and 3 more records" in said.err
+    assert "declare them optional with --optional FIELD" in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_build_takes_fields_off_what_is_demanded_and_the_manifest_says_so(cli, tmp_path, bare):
+    arguments = ("split", "build", source(tmp_path), "--config", bare, "--out")
+    assert cli(*arguments, tmp_path / "out", *options("--optional", OPEN)).code == 0
+    assert demanded(tmp_path / "out") == ["task", "bbox", "record_sha256"]
+    said = cli(*arguments, tmp_path / "less", *options("--optional", OPEN[1:]))
+    assert said.code == 2
+    assert f"record 's0': required and unknown: {OPEN[0]}\n" in said.err
+
+
+def test_build_takes_another_list_of_demanded_fields(cli, tmp_path, bare):
+    arguments = ("split", "build", source(tmp_path), "--config", bare, "--out")
+    assert cli(*arguments, tmp_path / "out", "--require", "bbox", "--require", "crs").code == 0
+    assert demanded(tmp_path / "out") == ["bbox", "crs"]
+    assert cli(*arguments, tmp_path / "less", "--require", "bbox", "--require", "group_id").code == 2
+
+
+def test_the_command_line_takes_more_off_and_replaces_the_list_of_the_file(cli, tmp_path, bare):
+    text = bare.read_text()
+    arguments = ("split", "build", source(tmp_path), "--config", bare, "--out")
+    bare.write_text(f"{text}optional = {OPEN[:-1]}\n")
+    assert cli(*arguments, tmp_path / "a").code == 2
+    assert cli(*arguments, tmp_path / "b", "--optional", OPEN[-1]).code == 0
+    assert cli(*arguments, tmp_path / "c", "--require", "bbox").code == 0
+    assert demanded(tmp_path / "c") == ["bbox"]
+    bare.write_text(f"{text}required = ['bbox', 'group_id']\n")
+    assert cli(*arguments, tmp_path / "d").code == 2
+    assert cli(*arguments, tmp_path / "e", "--optional", "group_id").code == 0
+    assert demanded(tmp_path / "e") == ["bbox"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--require", "grup_id"), "unknown field 'grup_id'; did you mean 'group_id'?"),
+        (("--optional", "grup_id"), "'grup_id' is no field that is demanded; did you mean 'group_id'?"),
+        (("--optional", "raw_image"), "'raw_image' is no field that is demanded; did you mean 'raw_image_sha256'?"),
+        (("--require", "bbox", "--optional", "bbox"), "--optional: 'bbox' is required, too"),
+        (("--optional", "task"), "'task' cannot be left open"),
+        (("--optional", "sample_id"), "'sample_id' cannot be left open"),
+        (("--assets", "assets.json", "--optional", "bbox"), "--assets demands every field"),
+    ],
+)
+def test_build_refuses_fields_that_make_no_sense(cli, tmp_path, bare, arguments, says):
+    said = cli("split", "build", source(tmp_path), "--config", bare, "--out", tmp_path / "out", *arguments)
+    assert said.code == 2
+    assert says in said.err
+    assert not (tmp_path / "out").exists()
 
 
 def test_build_refuses_an_unknown_role(cli, tmp_path, config):

@@ -347,6 +347,23 @@ def test_damaged_pixels_stop_the_run_with_the_file_and_the_place(shared_data):
         read(path, path)
 
 
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+@pytest.mark.parametrize("driver", ["PNG", "JPEG", "GTiff"])
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_a_truncated_file_of_any_format_is_refused(tmp_path, driver, share):
+    """GDAL would hand out a truncated PNG as if it were whole, with arbitrary values."""
+    path = tmp_path / f"a.{driver.lower()}"
+    values = np.random.Generator(np.random.PCG64(3)).integers(0, 255, (1, 300, 300), dtype=np.uint8)
+    with rasterio.open(path, "w", driver=driver, width=300, height=300, count=1, dtype="uint8") as file:
+        file.write(values)
+    data = path.read_bytes()
+    pixels = {"reference": {"crs": "pixel"}, "prediction": {"crs": "pixel"}}
+    assert read(str(path), str(path), **pixels)["reference_valid"].all()
+    path.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(InputError, match=r"cannot be opened|found damaged ones in band 1"):
+        read(str(path), str(path), **pixels)
+
+
 @pytest.mark.shared
 def test_odd_files_are_read_or_refused(shared_data):
     odd = shared_data / "corrupt_and_odd_files"

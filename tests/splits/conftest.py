@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from geoeval.errors import InputError, LeakageError
 
 
 class World:
@@ -97,3 +100,78 @@ class World:
 @pytest.fixture
 def world(tmp_path):
     return World(tmp_path / "world")
+
+
+class Guarded:
+    """Four samples on four places: p0 is test, p1 background-test, p2 challenge, p3 train."""
+
+    KEY = b"a key of the tests only"
+
+    def __init__(self, world):
+        from geoeval.splits import SplitSettings, build
+
+        self.world, self.root = world, world.root
+        roles = ("test", "background-test", "challenge", "train")
+        self.records = [world.record(f"p{i}", i, split=role) for i, role in enumerate(roles)]
+        result = build(world.write(self.records), SplitSettings(shares=dict.fromkeys(roles, 0.25)), key=self.KEY)
+        self.manifest = result.manifests["protected"]
+        self.development = result.manifests["development"]
+
+    def stranger(self, **fields):
+        """A clean development input, far from everything, and what a test changes about it."""
+        return {**self.world.record("new", 20, split="train"), **fields}
+
+    def placeless(self, **fields):
+        """The same with an image that says nothing about its place, and no box."""
+        from PIL import Image
+
+        path = self.root / "processed/placeless.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray((255 * self.world.surface("placeless")).astype(np.uint8)).save(path)
+        blank = {"raw_image": None, "processed_image": "processed/placeless.png", "bbox": None, "crs": None}
+        return self.stranger(**{**blank, **fields})
+
+    def check(self, *records, **more):
+        from geoeval.splits import assert_training_inputs_safe
+
+        manifest = more.pop("manifest", self.manifest)
+        opened = {"sha256": manifest.sha256, "root": self.root, "key": self.KEY}
+        return assert_training_inputs_safe(records, manifest, **{**opened, **more})
+
+    def rehashed(self, edit):
+        """The protected manifest after an edit, with the hash that fits it."""
+        from geoeval.evidence.canonical import canonical_bytes, digest
+        from geoeval.splits.manifest import Manifest
+
+        content = copy.deepcopy(dict(self.manifest.content))
+        edit(content)
+        return Manifest(content, digest(canonical_bytes(content)))
+
+    def without(self, *fields, only=None):
+        """The protected manifest without what it says in some fields, of all samples or of one."""
+
+        def edit(content):
+            for entry in content["samples"]:
+                if only in (None, entry["sample_id"]):
+                    for name in fields:
+                        entry.pop(name, None)
+
+        return self.rehashed(edit)
+
+    def undecided(self, says, *records, **more):
+        with pytest.raises(InputError, match="training inputs cannot be proven safe") as caught:
+            self.check(*records, **more)
+        assert says in str(caught.value), str(caught.value)
+        return str(caught.value)
+
+    def refused(self, record, says, **more):
+        with pytest.raises(LeakageError) as caught:
+            self.check(record, **more)
+        lines = str(caught.value).splitlines()
+        assert any(says in line for line in lines), lines
+        return caught.value
+
+
+@pytest.fixture
+def guarded(world):
+    return Guarded(world)

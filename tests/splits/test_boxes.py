@@ -359,3 +359,15 @@ def test_unknown_systems_are_refused_by_row():
         from_bounds(*sides, ["EPSG:4326"] * 3)
     with pytest.raises(ValueError, match="must lie in 0 to 1e"):
         within_groups(degrees((0, 0, 1, 1)), -1.0)
+
+
+@pytest.mark.parametrize(("crs", "x", "y"), [("EPSG:3035", 4_321_000, 3_210_000), ("EPSG:3413", 0, 0)])
+def test_corners_at_the_origin_of_a_projection_can_be_followed(crs, x, y):
+    """The inverse of the projection falls back on another formula there, a fraction of a millimetre away."""
+    side = 1000.0
+    around = [(x + i * side, y + j * side) for i in (-2, 0, 1) for j in (-2, 0, 1)]
+    low = np.array(around)
+    boxes = from_bounds(*low.T, *(low + side).T, crs)
+    found = within_across(boxes, np.arange(len(boxes)), 900.0)
+    square = np.array([max(abs(a[0] - b[0]), abs(a[1] - b[1])) for a in around for b in around]).reshape(9, 9)
+    assert found.count == int((np.triu(square, 1) == side).sum())

@@ -8,18 +8,21 @@ import pytest
 from geoeval.errors import ConfigError, InputError
 from geoeval.splits import SplitSettings, build, chip_index, patch_index
 
+REQUIRED = ("task", "group_id")
+
 
 @pytest.fixture
 def training(world):
     protected = [world.record("p", 0, split="test"), world.record("q", 1, split="train")]
-    manifest = build(world.write(protected), SplitSettings(shares={"train": 0.5, "test": 0.5})).manifests["protected"]
+    settings = SplitSettings(shares={"train": 0.5, "test": 0.5}, required=REQUIRED)
+    manifest = build(world.write(protected), settings).manifests["protected"]
     return world, manifest, [world.record("b", 8), world.record("a", 9, split="val")]
 
 
 def test_chips_cover_the_image_and_edges_are_cut(training):
     """64 x 64 pixels in chips of 40 are two by two, the outer ones 24 pixels."""
     world, manifest, inputs = training
-    index = chip_index(inputs, manifest, root=world.root, size=40)
+    index = chip_index(inputs, manifest, sha256=manifest.sha256, root=world.root, size=40)
     assert index.sample_id == ("a", "b")
     assert index.split == ("val", "")
     assert index.image == ("processed/a.tif", "processed/b.tif")
@@ -31,15 +34,15 @@ def test_chips_cover_the_image_and_edges_are_cut(training):
 
 def test_the_index_does_not_depend_on_the_order_of_inputs(training):
     world, manifest, inputs = training
-    one = chip_index(inputs, manifest, root=world.root, size=32, overlap=16)
-    two = chip_index(inputs[::-1], manifest, root=world.root, size=32, overlap=16, workers=2)
+    one = chip_index(inputs, manifest, sha256=manifest.sha256, root=world.root, size=32, overlap=16)
+    two = chip_index(inputs[::-1], manifest, sha256=manifest.sha256, root=world.root, size=32, overlap=16, workers=2)
     assert one.sha256 == two.sha256
 
 
 def test_a_chip_needs_a_label(training):
     world, manifest, inputs = training
     with pytest.raises(InputError, match="'b': a chip needs a label"):
-        chip_index([{**inputs[0], "label": None}], manifest, root=world.root)
+        chip_index([{**inputs[0], "label": None}], manifest, sha256=manifest.sha256, root=world.root)
 
 
 def test_patches_are_whole_and_hold_enough_data(training):
@@ -52,7 +55,7 @@ def test_patches_are_whole_and_hold_enough_data(training):
         data = image.read(1)
         data[:32] = 0
         image.write(data, 1)
-    index = patch_index(inputs, manifest, root=world.root, size=32)
+    index = patch_index(inputs, manifest, sha256=manifest.sha256, root=world.root, size=32)
     assert [(int(s), int(r), int(c)) for s, r, c in zip(index.sample, index.row, index.column, strict=True)] == [
         (0, 0, 0),
         (0, 0, 32),
@@ -61,12 +64,41 @@ def test_patches_are_whole_and_hold_enough_data(training):
         (1, 32, 0),
         (1, 32, 32),
     ]
-    assert len(patch_index(inputs, manifest, root=world.root, size=32, min_valid=0.0)) == 8
+    assert len(patch_index(inputs, manifest, sha256=manifest.sha256, root=world.root, size=32, min_valid=0.0)) == 8
 
 
 def test_odd_sizes_are_refused(training):
     world, manifest, inputs = training
     with pytest.raises(ConfigError, match="overlap"):
-        chip_index(inputs, manifest, root=world.root, size=32, overlap=32)
+        chip_index(inputs, manifest, sha256=manifest.sha256, root=world.root, size=32, overlap=32)
     with pytest.raises(ConfigError, match="size"):
-        patch_index(inputs, manifest, root=world.root, size=0)
+        patch_index(inputs, manifest, sha256=manifest.sha256, root=world.root, size=0)
+
+
+@pytest.mark.parametrize("builder", [chip_index, patch_index])
+def test_an_index_needs_the_published_hash_of_the_manifest(training, builder):
+    world, manifest, inputs = training
+    with pytest.raises(TypeError, match="sha256"):
+        builder(inputs, manifest, root=world.root)
+    with pytest.raises(InputError, match="expected the manifest 0000"):
+        builder(inputs, manifest, sha256="0" * 64, root=world.root)
+
+
+@pytest.mark.parametrize("builder", [chip_index, patch_index])
+def test_an_index_says_what_was_not_proven_and_has_another_hash(training, builder):
+    import rasterio
+    from PIL import Image
+
+    world, manifest, inputs = training
+    firewall = {"sha256": manifest.sha256, "root": world.root}
+    whole = builder(inputs, manifest, **firewall, size=32)
+    with rasterio.open(world.root / inputs[0]["raw_image"]) as image:
+        Image.fromarray((image.read(1) // 32).astype(np.uint8)).save(world.root / "placeless.png")
+    blank = {"raw_image": None, "processed_image": "placeless.png", "bbox": None, "crs": None}
+    partly = [{**inputs[0], **blank}, inputs[1]]
+    with pytest.raises(InputError, match="cannot be proven safe"):
+        builder(partly, manifest, **firewall, size=32)
+    index = builder(partly, manifest, **firewall, size=32, unproven=["buffer"])
+    assert whole.unproven == ""
+    assert index.unproven == "buffer: 1 training input has no box on Earth: 'b'"
+    assert index.sha256 != whole.sha256

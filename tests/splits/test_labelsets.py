@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyproj
 import pytest
@@ -133,6 +135,181 @@ def test_points_and_lines_are_compared_too():
 def test_nothing_is_like_nothing():
     assert duplicates_across([], np.zeros(0, dtype=int)).count == 0
     assert duplicate_groups([LabelSet(), LabelSet(world=np.array([None, shapely.Point()]))]).tolist() == [0, 1]
+
+
+def plain_degrees(labels):
+    """Features in degrees, for the slow search: the widened shapes, each in the turn from -180 to 180."""
+    shapes = np.asarray([] if labels.world is None else labels.world, dtype=object)
+    if len(shapes) < 3:
+        return shapes[:0]
+    way = pyproj.Transformer.from_crs(labels.crs, "OGC:CRS84", always_xy=True)
+    shapes = with_area(shapely.transform(shapes, lambda at: np.stack(way.transform(*at.T), axis=1)))
+    turns = [np.floor((shape.bounds[0] + shape.bounds[2] + 360) / 720) for shape in shapes]
+    return np.array([moved(shape, dx=-360 * turn) for shape, turn in zip(shapes, turns, strict=True)], dtype=object)
+
+
+def plain_image(labels):
+    shapes = np.asarray([] if labels.pixels is None else labels.pixels, dtype=object)
+    if len(shapes) < 3:
+        return shapes[:0]
+    x0, y0, x1, y1 = shapely.total_bounds(shapes) if labels.size is None else (0, 0, labels.size[1], labels.size[0])
+    scale = np.array([1024 / (x1 - x0), 1024 / (y1 - y0)])
+    return with_area(shapely.transform(shapes, lambda at: (at - np.array([x0, y0])) * scale))
+
+
+def with_area(shapes):
+    x0, y0, x1, y1 = shapely.total_bounds(shapes)
+    wide = np.hypot(x1 - x0, y1 - y0) / 500
+    return np.array([one if one.area else one.buffer(wide, quad_segs=4) for one in shapes], dtype=object)
+
+
+def orientations(shapes):
+    for swap, right, down in itertools.product((0, 1), repeat=3):
+
+        def way(at, swap=swap, right=right, down=down):
+            x, y = at.T[::-1] if swap else at.T
+            return np.stack([1024 - x if right else x, 1024 - y if down else y], axis=1)
+
+        yield shapely.transform(shapes, way)
+
+
+def cells(shape, start):
+    return tuple(np.floor((np.array(shape.bounds) + start) / 32).astype(int))
+
+
+def share_boxes(one, other):
+    """As many boxes of the other set as are asked for lie in the cells of a box of the first one, on either grid."""
+    known = {(start, cells(shape, start)) for shape in one for start in (0, 16)}
+    met = sum(any((start, cells(shape, start)) in known for start in (0, 16)) for shape in other)
+    return met >= (2 if min(len(one), len(other)) >= 6 else 1)
+
+
+def plain_distances(sets):
+    """Every pair that is nearly alike and its distance: all pairs, all orientations, all turns of longitude."""
+    world, image = [plain_degrees(one) for one in sets], [plain_image(one) for one in sets]
+    out = {}
+    for a, b in itertools.combinations(range(len(sets)), 2):
+        frames = [(world[a], moved(world[b], dx=360 * turn)) for turn in (-1, 0, 1)]
+        frames += [(image[a], other) for other in orientations(image[b]) if share_boxes(image[a], other)]
+        found = [similarity(*frame) for frame in frames]
+        passed = [max(share, jaccard) for share, jaccard in found if share >= 0.5 or jaccard >= 0.4]
+        if passed:
+            out[a, b] = round(1 - max(passed), 9)
+    return out
+
+
+def plain_groups(n, pairs):
+    group = list(range(n))
+    for a, b in pairs:
+        low, high = sorted((group[a], group[b]))
+        group = [low if one == high else one for one in group]
+    return np.unique(group, return_inverse=True)[1].tolist()
+
+
+def some_shapes(generator, size):
+    """A few boxes, discs, or points and lines."""
+    at, span = generator.uniform(0, size * 0.8, (int(generator.integers(2, 14)), 2)), size * 0.2
+    span = generator.uniform(size * 0.02, span, at.shape)
+    kind = generator.integers(0, 4)
+    if kind < 2:
+        return shapely.box(*at.T, *(at + span).T)
+    if kind == 2:
+        return shapely.buffer(shapely.points(at), span[:, 0], quad_segs=3)
+    ends = zip(at, at + span, strict=True)
+    lines = [shapely.Point(p) if k % 2 else shapely.LineString([p, q]) for k, (p, q) in enumerate(ends)]
+    return np.array(lines, dtype=object)
+
+
+def some_sets(seed, n=24):
+    """Sets of which many are copies of earlier ones: thinned, shifted, turned, and in other systems."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    known, sets = [], []
+    for _ in range(n):
+        if known and generator.uniform() < 0.6:
+            shapes, size, place = known[generator.integers(len(known))]
+            shapes = shapes[generator.uniform(size=len(shapes)) < generator.uniform(0.6, 1.4)]
+            turned = list(orientations(moved(shapes, a=1024 / size, e=1024 / size)))[
+                generator.choice([0, 0, 0, *range(8)])
+            ]
+            shapes = moved(turned, a=size / 1024, e=size / 1024, dx=generator.uniform(-1, 1) * size * 0.01)
+        else:
+            size, place = int(generator.choice([100, 512])), int(generator.integers(2))
+            shapes = some_shapes(generator, size)
+        known.append((shapes, size, place))
+        ways = [
+            ("EPSG:3857", {"a": 10, "e": 10, "dx": -300, "dy": -300}),
+            ("EPSG:32633", {"a": 10, "e": 10, "dx": 500_000, "dy": 5_000_000}),
+            ("EPSG:4326", {"a": 1e-4, "e": 1e-4, "dx": 179.98, "dy": 45}),
+            ("EPSG:4269", {"a": 1e-4, "e": 1e-4, "dx": -180.02, "dy": 45}),
+        ]
+        crs, way = ways[2 * place + generator.integers(2)]
+        frames = int(generator.integers(3))
+        sets.append(
+            LabelSet(
+                world=moved(shapes, **way) if frames != 1 else None,
+                crs=crs,
+                pixels=shapes if frames else None,
+                size=(size, size) if generator.uniform() < 0.8 else None,
+            )
+        )
+    return sets
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_search_finds_what_a_double_loop_finds(seed):
+    sets = some_sets(seed)
+    split = np.random.Generator(np.random.PCG64(seed)).integers(0, 3, len(sets))
+    known = plain_distances(sets)
+    assert len(known) > 3
+    assert duplicate_groups(sets).tolist() == plain_groups(len(sets), known)
+    crossing = sorted((apart, a, b) for (a, b), apart in known.items() if split[a] != split[b])
+    found = duplicates_across(sets, split)
+    assert found.count == len(crossing)
+    assert list(zip(found.i.tolist(), found.j.tolist(), strict=True)) == [(a, b) for _, a, b in crossing]
+    assert found.distance == pytest.approx([apart for apart, _, _ in crossing], abs=2e-9)
+
+
+def test_copies_of_copies_are_counted_one_by_one():
+    """Equal sets are collapsed inside; counts, witnesses and their order stay those of single sets."""
+    one, near, other = image(boxes(1)), image(moved(boxes(1), dx=2.0)), image(boxes(2))
+    backwards = image(boxes(1)[::-1])
+    sets = [one, near, other, backwards, near, one, other]
+    split = np.array([0, 1, 0, 1, 0, 1, 0])
+    known = plain_distances(sets)
+    crossing = sorted((apart, a, b) for (a, b), apart in known.items() if split[a] != split[b])
+    for witnesses in (0, 1, 3, 100):
+        found = duplicates_across(sets, split, witnesses=witnesses)
+        assert found.count == len(crossing) == 6
+        pairs = list(zip(found.i.tolist(), found.j.tolist(), strict=True))
+        assert pairs == [(a, b) for _, a, b in crossing][:witnesses]
+    assert duplicate_groups(sets).tolist() == [0, 0, 1, 0, 0, 0, 1]
+
+
+def test_regular_plots_do_not_pile_up():
+    """Every set shares every box with every other, in all orientations: more pairs than one block holds."""
+    x, y = (at.ravel() * 128.0 + 14 for at in np.meshgrid(np.arange(4), np.arange(4)))
+    generator = np.random.Generator(np.random.PCG64(1))
+    sets = [image(moved(shapely.box(x, y, x + 100, y + 100), dx=generator.uniform(-1, 1))) for _ in range(120)]
+    assert duplicate_groups(sets).max() == 0
+    assert duplicates_across(sets, np.arange(120) % 3, witnesses=2).count == 3 * 40 * 40
+
+
+def test_one_feature_cannot_match_twice():
+    """Both halves of three wholes: each whole matches either half at IoU 0.5, and counts once."""
+    x = np.arange(6) * 0.8
+    whole = shapely.box(x, 0, x + 0.4, 0.25)
+    halves = np.concatenate([shapely.box(x[:3], 0, x[:3] + 0.2, 0.25), shapely.box(x[:3] + 0.2, 0, x[:3] + 0.4, 0.25)])
+    found = duplicates_across([world(whole, "EPSG:4326"), world(halves, "EPSG:4326")], np.arange(2))
+    assert (found.count, found.distance.tolist()) == (1, [0.5])
+
+
+def test_labels_without_a_place_are_named_as_in_their_own_set():
+    from geoeval.errors import InputError
+
+    lost = np.array([*shapely.points([[0, 0], [1, 1]]), shapely.Point(1e300, 1e300)], dtype=object)
+    sets = [world(moved(boxes(1), dx=500_000, dy=5_000_000), "EPSG:32633"), world(lost, "EPSG:32633")]
+    with pytest.raises(InputError, match="feature 2:"):
+        duplicate_groups(sets)
 
 
 WKT = "POLYGON ((0 0, 10 0, 10 10, 0 10, 0 0), (2 2, 2 4, 4 4, 4 2, 2 2))"

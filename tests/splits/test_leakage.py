@@ -15,7 +15,7 @@ from geoeval.splits.record import IDENTITIES
 from geoeval.splits.settings import SplitSettings
 from geoeval.splits.table import Invalid, SampleTable, joined
 
-SETTINGS = SplitSettings(required_splits=("train", "test"))
+SETTINGS = SplitSettings(required=(), required_splits=("train", "test"))
 
 
 def table(n=4, **changes):
@@ -176,7 +176,7 @@ def test_pixels_are_no_place_on_earth():
 
 
 def test_a_missing_split_fails_the_last_gate_alone():
-    found = check(table(), SplitSettings(required_splits=("train", "test", "challenge")))
+    found = check(table(), SplitSettings(required=(), required_splits=("train", "test", "challenge")))
     assert statuses(found) == {**dict.fromkeys(GATES, "pass"), "complete": "fail"}
     assert (found[4].reason, found[4].count) == ("split_missing", 1)
     assert "challenge" in found[4].notes

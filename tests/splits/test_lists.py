@@ -235,7 +235,7 @@ def test_manifests_are_checked_with_the_key_and_are_not_decidable_without(world)
 
     source = world.write([world.record(f"s{i}", i, files=False, raw_image_sha256=f"{i:064x}") for i in range(6)])
     shares = {"train": 0.5, "test": 0.3, "challenge": 0.2}
-    result = build(source, SplitSettings(shares=shares), key=b"k" * 16)
+    result = build(source, SplitSettings(shares=shares, required=()), key=b"k" * 16)
     paths = write_manifests(result, world.root / "out")
     files = [str(paths["development"]), str(paths["protected"])]
     demands = Demands(splits=("train", "test", "challenge"))

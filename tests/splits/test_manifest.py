@@ -10,8 +10,8 @@ import pytest
 from geoeval.errors import ConfigError, InputError
 from geoeval.evidence.canonical import canonical_bytes, digest
 from geoeval.splits import SplitSettings, build, read_manifest, write_manifests
-from geoeval.splits.manifest import padded_hash, sealed_value
 from geoeval.splits.record import Sample
+from geoeval.splits.seals import opened_entry, sealed_value
 from geoeval.splits.source import source_of
 
 KEY = b"a key of the tests only"
@@ -34,7 +34,7 @@ def samples():
 
 
 def built(**more):
-    return build(source_of(samples(), root=Path()), SplitSettings(shares=SHARES), **{"key": KEY, **more})
+    return build(source_of(samples(), root=Path()), SplitSettings(shares=SHARES, required=()), **{"key": KEY, **more})
 
 
 @pytest.fixture
@@ -117,7 +117,8 @@ def test_hashes_of_challenge_stand_under_a_key():
             assert own.raw_image_sha256 not in text
             assert own.perceptual_hash not in text
             assert entry["raw_image_sha256"] == sealed_value(own.raw_image_sha256, "raw_image_sha256", KEY)
-            assert padded_hash(entry["perceptual_hash"], own.sample_id, KEY) == own.perceptual_hash
+            assert opened_entry(entry, KEY)["perceptual_hash"] == own.perceptual_hash
+            assert "perceptual_hash" not in opened_entry(entry, None)
             assert entry["record_sha256"].startswith("hmac-sha256:")
         else:
             assert entry["raw_image_sha256"] == own.raw_image_sha256

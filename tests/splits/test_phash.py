@@ -12,8 +12,9 @@ from PIL import Image
 
 from geoeval.errors import GeoevalError, InputError
 from geoeval.splits import phash
-from geoeval.splits.hamming import hamming_across, hamming_groups
+from geoeval.splits.hamming import Confirmation, hamming_across, hamming_groups
 from geoeval.splits.phash import array_codes, check_golden, image_codes, is_flat, to_8bit
+from geoeval.splits.settings import SplitSettings
 
 
 def tile(seed, side=256, bands=1):
@@ -74,13 +75,68 @@ def test_altered_copies_are_found(name):
     assert sorted(zip(found.i.tolist(), found.j.tolist(), strict=True)) == [(k, k + 20) for k in range(20)]
 
 
-def test_a_shift_by_one_pixel_is_found():
-    """The window one pixel further; the gate's radius of 4 bits holds nearly all of them."""
-    near = 0
-    for seed in range(30):
-        whole = tile(seed, 260)[:, :257, :257]
-        near += nearest(array_codes(whole[:, :256, :256]).codes, array_codes(whole[:, 1:, 1:]).codes) <= 4
-    assert near >= 28
+def found_across(first, second, settings=None):
+    """The pairs (k, l) of two lists of codes that the gate finds under the default settings."""
+    held = settings or SplitSettings()
+    both = [*first, *second]
+    codes, confirming = (np.array([getattr(one, name) for one in both]) for name in ("codes", "confirming"))
+    known = np.ones(len(both), dtype=bool)
+    how = Confirmation(confirming, known, held.confirmed_radius, held.confirming_bits)
+    split = np.repeat([0, 1], [len(first), len(second)])
+    found = hamming_across(codes, split, held.radius, confirmation=how, witnesses=10_000)
+    return sorted(zip(found.i.tolist(), (found.j - len(first)).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("side", [128, 256])
+@pytest.mark.parametrize(("down", "right"), [(0, 1), (1, 0), (1, 1), (1, -1)])
+def test_a_shift_by_one_pixel_is_found(side, down, right):
+    """The window one pixel further, straight and diagonally: every copy, and no other tile."""
+    first, second = [], []
+    for seed in range(60):
+        whole = tile(seed, side + 4)[0]
+        first.append(array_codes(whole[1 : side + 1, 1 : side + 1]))
+        second.append(array_codes(whole[1 + down : side + 1 + down, 1 + right : side + 1 + right]))
+    assert found_across(first, second) == [(k, k) for k in range(60)]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.1])
+def test_gain_that_clips_the_brightest_cells_is_found(share):
+    tiles = [tile(seed, 128)[0] for seed in range(60)]
+    clipped = [np.minimum(one * 1.8, np.quantile(one, 1 - share) * 1.8).astype(np.uint16) for one in tiles]
+    assert found_across([array_codes(a) for a in tiles], [array_codes(a) for a in clipped]) == [
+        (k, k) for k in range(60)
+    ]
+
+
+def test_a_mask_does_not_hide_a_copy():
+    """The values are still there below the mask; the second look sees them, however much is masked."""
+    plain = tile(8, 128)
+    for rows in (20, 64, 100, 126):
+        valid = np.ones((128, 128), dtype=bool)
+        valid[:rows] = False
+        masked = array_codes(plain, valid)
+        assert not masked.flat
+        assert min(nearest(array_codes(plain).codes, masked.codes[8 * k :]) for k in range(masked.looks)) == 0
+
+
+def test_fill_values_below_a_mask_are_no_image():
+    """Tiles that share the shape of their missing part, and one fill value, do not look alike by it."""
+    valid = np.tri(128, dtype=bool)
+    filled = [np.where(valid, tile(seed, 128), 0) for seed in range(40)]
+    codes = [array_codes(one, valid) for one in filled]
+    assert {one.looks for one in codes} == {1}
+    assert found_across(codes[:20], codes[20:]) == []
+
+
+def test_looks_of_several_images_are_joined_once_each():
+    one, other = array_codes(tile(1, 64)), array_codes(tile(2, 64))
+    flat = array_codes(np.full((64, 64), 7, dtype=np.uint16))
+    both = phash.joined_codes([one, other, one, flat])
+    assert both.looks == 2
+    assert both.codes.tolist() == [*one.codes.tolist(), *other.codes.tolist()]
+    assert both.confirming.tolist() == [*one.confirming.tolist(), *other.confirming.tolist()]
+    assert not both.flat
+    assert phash.joined_codes([flat, flat]).flat
 
 
 def test_cells_without_data_get_the_median():
@@ -100,7 +156,7 @@ def test_flat_tiles_are_told_apart():
     assert not array_codes(tile(1)).flat
     lone = np.zeros((64, 64), dtype=bool)
     lone[0, :20] = True
-    assert array_codes(tile(1, 64), lone).flat
+    assert array_codes(np.where(lone, tile(1, 64), 0), lone).flat
     assert is_flat(np.zeros((5, 7), dtype=np.uint8))
 
 
@@ -112,10 +168,16 @@ def test_the_least_of_the_eight_codes_is_canonical():
 
 def test_golden_codes_hold_and_a_moved_bit_is_refused(monkeypatch):
     check_golden()
-    moved = {name: (codes[0] ^ 8, *codes[1:]) for name, codes in phash._GOLDEN.items()}
-    monkeypatch.setattr(phash, "_GOLDEN", moved)
-    with pytest.raises(GeoevalError, match=r"1 bits of the golden image 'blobs'.*imagehash"):
-        check_golden()
+    for at in (0, 1):
+        moved = {}
+        for name, pair in phash._GOLDEN.items():
+            both = [list(codes) for codes in pair]
+            both[at][3] ^= 8
+            moved[name] = both
+        with monkeypatch.context() as patch:
+            patch.setattr(phash, "_GOLDEN", moved)
+            with pytest.raises(GeoevalError, match=r"1 bits of the golden image 'blobs'.*imagehash"):
+                check_golden()
 
 
 def test_the_recipe_names_what_codes_depend_on():
@@ -171,7 +233,7 @@ def test_a_small_file_that_unpacks_to_a_huge_image_is_refused_unread(tmp_path):
         transform=Affine(2, 0, 0, 0, -2, 0),
     ):
         pass
-    with pytest.raises(InputError, match="60000 x 60000 cells in 1 bands are more than 100,000,000"):
+    with pytest.raises(InputError, match="60000 x 60000 cells in 1 bands are more than 1,073,741,824"):
         image_codes(tmp_path / "bomb.tif")
 
 

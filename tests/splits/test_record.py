@@ -91,7 +91,9 @@ def test_validation_is_an_alias_of_val():
     assert sample_from_mapping({"sample_id": "a", "task": "t", "split": "validation"}, "row 1").split == "val"
 
 
-@pytest.mark.parametrize("value", [None, "", " ", "Unknown", "null", "NaN", (), ("",), ("unknown", None)])
+@pytest.mark.parametrize(
+    "value", [None, "", " ", "Unknown", "null", "NaN", (), ("",), ("unknown", None), {}, {"a": " "}]
+)
 def test_what_says_nothing_is_not_known(value):
     assert not known(value)
 

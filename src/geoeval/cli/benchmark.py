@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 )
 @click.option("--out", type=click.Path(file_okay=False), default=".", show_default=True, help="Bundles go to OUT/runs.")
 @click.option("--waivers", type=click.Path(dir_okay=False), help="TOML file of signed waivers; no status changes.")
+@click.option("--key-file", type=click.Path(), help="Key that opens sealed challenge hashes of the protected manifest.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option(
     "--allow-product-blocked",
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the board as one JSON object.")
 def command(
-    config: str | None, out: str, waivers: str | None, workers: int, *, allow_product_blocked: bool, as_json: bool
+    config: str | None,
+    out: str,
+    waivers: str | None,
+    key_file: str | None,
+    workers: int,
+    *,
+    allow_product_blocked: bool,
+    as_json: bool,
 ) -> None:
     """Score, gate and bundle every case of a configuration.
 
@@ -35,6 +43,7 @@ def command(
     """
     from geoeval.benchmark import benchmark
     from geoeval.cli.show import print_json, progress_bar
+    from geoeval.cli.split_options import read_key
 
     with progress_bar("cases") as progress:
         found = benchmark(
@@ -44,6 +53,7 @@ def command(
             today=datetime.now(tz=UTC).date(),
             workers=workers,
             progress=progress,
+            key=read_key(key_file),
         )
     if as_json:
         import json
@@ -51,6 +61,8 @@ def command(
         print_json(json.loads((found.folder / "board.json").read_bytes()))
     else:
         _show(found)
+    for problem in found.evidence_problems:
+        click.echo(f"product gate {problem}", err=True)
     for problem in found.problems:
         click.echo(f"contract: {problem}", err=True)
     raise SystemExit(found.exit_code(allow_product_blocked=allow_product_blocked))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,21 @@ _SHOWN_OFF = 20
 @click.option(
     "--buffer-mode", type=click.Choice(["merge", "quarantine"]), help="Link what is too close, or set it aside."
 )
-@click.option("--radius", type=int, help="Bits of perceptual hashes that count as a near-duplicate.")
-@click.option("--require", "required", multiple=True, metavar="FIELD", help="Field that every record must fill.")
+@click.option("--radius", type=int, help="Bits of perceptual hashes that count as a near-duplicate, at most 4.")
+@click.option("--confirmed-radius", type=int, help="Bits that count where a second hash agrees.")
+@click.option(
+    "--require",
+    "required",
+    multiple=True,
+    metavar="FIELD",
+    help="Field that every record must fill, in place of all fields of the contract. Repeatable.",
+)
+@click.option(
+    "--optional",
+    multiple=True,
+    metavar="FIELD",
+    help="Field that a record may leave open: taken off what is demanded. Repeatable.",
+)
 @click.option("--key-file", type=click.Path(), help="Key that seals the hashes of challenge samples.")
 @click.option("--root", type=click.Path(), help="Folder of the assets; that of the source by default.")
 @click.option("--assets", type=click.Path(), help="Strict asset manifest: production mode.")
@@ -58,6 +72,8 @@ def command(
     """
     from geoeval.splits.building import build, write_manifests
 
+    if assets is not None and (given["required"] or given["optional"]):
+        raise ConfigError("--assets demands every field of the contract; leave --require and --optional out")
     settings = split_settings(config, given)
     more: dict[str, Any] = {"key": read_key(key_file), "workers": workers}
     if assets is not None:
@@ -111,10 +127,37 @@ def split_settings(config: str | None, given: Mapping[str, Any]) -> SplitSetting
     for name in ("strata", "required"):
         if given[name]:
             data[name] = list(given[name])
-    for name in ("buffer_m", "buffer_mode", "radius"):
+    for name in ("buffer_m", "buffer_mode", "radius", "confirmed_radius"):
         if given[name] is not None:
             data[name] = given[name]
-    return validated(SplitSettings, data, where)
+    left_open = _fields(data.pop("optional", []), f"{where}.optional")
+    settings = validated(SplitSettings, data, where)
+    if given["required"]:
+        # A list on the command line replaces what the file says about it, what may stay open included.
+        left_open = []
+    _check_optional(left_open, settings.required, data.get("required", ()), f"{where}.optional")
+    _check_optional(given["optional"], settings.required, given["required"], "--optional")
+    left_open = [*left_open, *given["optional"]]
+    return replace(settings, required=tuple(name for name in settings.required if name not in left_open))
+
+
+def _fields(value: Any, where: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ConfigError(f"{where}: expected a list of fields, got {value!r}")
+    return value
+
+
+def _check_optional(optional: Sequence[str], demanded: Sequence[str], named: Sequence[str], where: str) -> None:
+    """Refuse to leave open what cannot be, what was named as required in the same place, or what nobody demands."""
+    from geoeval.splits.record import ALWAYS
+
+    for name in optional:
+        if name in ALWAYS:
+            raise ConfigError(f"{where}: {name!r} cannot be left open; every record has one")
+        if name in named:
+            raise ConfigError(f"{where}: {name!r} is required, too; name it in one of the two")
+        if name not in demanded:
+            raise ConfigError(f"{where}: {name!r} is no field that is demanded; {nearest_spelling(name, demanded)}")
 
 
 def _share(text: str) -> tuple[str, float]:

@@ -28,7 +28,7 @@ _VERBS: Mapping[str, str] = {
 @click.command(name="check", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("files", nargs=-1, required=True, metavar="FILES…")
 @list_options
-@click.option("--radius", type=int, help="Bits of perceptual hashes that count as a near-duplicate.  [default: 4]")
+@click.option("--radius", type=int, help="Bits of perceptual hashes that are near, at most 4.  [default: 4]")
 @click.option("--require", multiple=True, metavar="GATE", help="A gate that must pass even without evidence for it.")
 @click.option("--require-split", multiple=True, metavar="ROLE", help="A role that must be there. Repeatable.")
 @click.option("--pairs", type=click.IntRange(1), default=1000, show_default=True, help="Most pairs that are named.")

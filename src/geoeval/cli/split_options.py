@@ -85,7 +85,8 @@ def demands(given: Mapping[str, Any], read: SplitList, **more: Any) -> Demands:
     if given["no_buffer"] and given["buffer_m"] is not None:
         raise ConfigError("--buffer and --no-buffer exclude each other")
     if read.settings is not None:
-        more = {"radius": read.settings.radius, **more, "splits": more.get("splits") or _roles_there(read)}
+        own = {name: getattr(read.settings, name) for name in ("radius", "confirmed_radius", "confirming_bits")}
+        more = {**own, **more, "splits": more.get("splits") or _roles_there(read)}
     return Demands(
         buffer_m=_buffer(given, read),
         min_area_m2=given["min_area"],

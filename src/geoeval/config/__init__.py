@@ -25,9 +25,11 @@
     [product_gates.review]
     file = "evidence/review.json"
     sha256 = "..."
+    earlier = [{ file = "evidence/review-1.json", sha256 = "..." }]
 
     [splits]
     development = "splits/development.json"
+    development_sha256 = "..."
     protected = "splits/protected.json"
     sha256 = "..."
 
@@ -56,9 +58,10 @@ from geoeval.config.tables import (
     ProductGatesTable,
     ProjectionTable,
     SourceTable,
+    SplitsTable,
     WaiversTable,
 )
-from geoeval.errors import ConfigError
+from geoeval.errors import ConfigError, InputError
 from geoeval.gates import Waiver, check_metrics
 from geoeval.keys import FAMILIES, known_metrics
 from geoeval.model import Gate
@@ -163,11 +166,11 @@ class Config:
             case["by"] = [_portable_field(text) for text in case["by"]]
         del whole["gate"]
         product = {
-            name: None if row is None else {**row, "file": _portable(row["file"])}
+            name: None if row is None else {**_portable_file(row), "earlier": [*map(_portable_file, row["earlier"])]}
             for name, row in whole.pop("product_gates").items()
         }
         bind = {name: [_portable(path) for path in paths] for name, paths in whole.pop("bind").items()}
-        projection = [{**row, "file": _portable(row["file"])} for row in whole.pop("projection")]
+        projection = [_portable_file(row) for row in whole.pop("projection")]
         splits = whole.pop("splits")
         return {
             "name": run["name"],
@@ -188,6 +191,10 @@ def _portable(path: str | None) -> str | None:
         return None
     pure = PurePath(path)
     return pure.name if pure.is_absolute() or pure.drive else path.replace("\\", "/")
+
+
+def _portable_file(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "file": _portable(row["file"])}
 
 
 def _portable_field(text: str) -> str:
@@ -226,6 +233,7 @@ def parse_config(data: Mapping[str, Any], base: Path) -> Config:
     Traceback (most recent call last):
     geoeval.errors.ConfigError: case[0]: unknown key 'cluser'; did you mean 'cluster'?
     """
+    _require_bound(data.get("splits"), base)
     table = validated(BenchmarkTable, _spelled_out(data))
     cases = tuple(_case(row, base) for row in table.case)
     _check_samples(table)
@@ -234,6 +242,25 @@ def parse_config(data: Mapping[str, Any], base: Path) -> Config:
     _once([gate.id for gate in gates], "gate", "id")
     check_metrics(gates, {family: known_metrics(family) for family in FAMILIES})
     return Config(table, cases, _with_required(gates, cases), base)
+
+
+def _require_bound(splits: Any, base: Path) -> None:
+    """Refuse a split manifest that is bound by no hash, and say which one it has; other faults are found later."""
+    if not isinstance(splits, Mapping) or not set(splits) <= {one.name for one in fields(SplitsTable)}:
+        return
+    for key, name in (("development_sha256", "development"), ("sha256", "protected")):
+        if key not in splits and isinstance(splits.get(name), str):
+            raise ConfigError(f"splits.{key}: is required and missing; {_hash_there(base / splits[name])}")
+
+
+def _hash_there(path: Path) -> str:
+    from geoeval.splits.manifest import read_manifest
+
+    try:
+        found = read_manifest(path, open_fixture=True).sha256
+    except InputError as error:
+        return f"give the hash that the manifest got when it was built ({error})"
+    return f"{path.name} has the hash {found}: write it there, once it is the one that the split's builder named"
 
 
 def _spelled_out(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,29 +2,33 @@
 
 An evidence file is a JSON object with ``gate`` (the name), ``decision`` (``pass`` or ``fail``), ``signed_by`` and
 ``evidence`` (a list of ``{"name", "sha256"}``: what the decision rests on). Evidence of protected storage also names
-``store``, ``credentials`` and ``access_log``. Evidence on leakage with ``open_findings`` above 0 fails whatever it
-decides.
+``store``, ``credentials`` and ``access_log``. With ``open_findings`` other than 0 it fails whatever it decides.
+
+What an ``earlier`` file found stands until newer evidence supersedes it; see :mod:`geoeval.config.product_evidence`.
+Leakage passes only in a run that has ``[splits]``, the manifests that the evidence speaks of.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from geoeval.config import Config
-from geoeval.config.tables import EvidenceTable, ProductGatesTable
+from geoeval.config.product_evidence import Standing, read_evidence, standing
+from geoeval.config.tables import ProductGatesTable
 from geoeval.errors import ConfigError
 from geoeval.evidence.canonical import canonical_bytes, digest, file_digest
-from geoeval.model import Status, Verdict
+from geoeval.model import Verdict
 
 #: The product gates, in the order of the configuration.
 PRODUCT_GATES = tuple(field.name for field in fields(ProductGatesTable))
 
-_VAULT = ("store", "credentials", "access_log")
+_SYNTHETIC = Standing("not_evaluable", "synthetic_only")
+_UNBOUND = Standing("not_evaluable", "evidence_missing")
+_NO_SPLITS = Standing("not_evaluable", "evidence_missing", ("there are no [splits] that the evidence could speak of",))
 
 
 def product_verdicts(config: Config) -> tuple[Verdict, ...]:
@@ -32,11 +36,10 @@ def product_verdicts(config: Config) -> tuple[Verdict, ...]:
 
     From synthetic data no product gate can be decided (``synthetic_only``), whatever evidence is given.
     """
-    return tuple(_verdict(name, getattr(config.product_gates, name), config) for name in PRODUCT_GATES)
+    return tuple(_verdict(name, _standing(name, config)) for name in PRODUCT_GATES)
 
 
-def _verdict(name: str, bound: EvidenceTable | None, config: Config) -> Verdict:
-    status, reason = _decision(name, bound, config)
+def _verdict(name: str, found: Standing) -> Verdict:
     return Verdict(
         id=f"product:{name}",
         family="product",
@@ -51,56 +54,24 @@ def _verdict(name: str, bound: EvidenceTable | None, config: Config) -> Verdict:
         high=None,
         support=None,
         clusters=None,
-        status=status,
-        reason=reason,
+        status=found.status,
+        reason=found.reason,
     )
 
 
-def _decision(name: str, bound: EvidenceTable | None, config: Config) -> tuple[Status, str | None]:
+def _standing(name: str, config: Config) -> Standing:
     if config.synthetic:
-        return "not_evaluable", "synthetic_only"
-    if bound is None:
-        return "not_evaluable", "evidence_missing"
-    path = config.path(bound.file)
-    if not path.is_file():
-        return "not_evaluable", "evidence_missing"
-    data = path.read_bytes()
-    if digest(data) != bound.sha256:
-        return "not_evaluable", "evidence_mismatch"
-    try:
-        content = json.loads(data)
-    except ValueError:
-        return "not_evaluable", "evidence_mismatch"
-    return _evidence_decision(name, content)
-
-
-def _evidence_decision(name: str, content: Any) -> tuple[Status, str | None]:
-    """What an evidence file with the right checksum amounts to."""
-    if not isinstance(content, Mapping) or content.get("gate") != name:
-        return "not_evaluable", "evidence_mismatch"
-    if content.get("decision") == "fail" or (name == "leakage" and content.get("open_findings", 0) != 0):
-        return "fail", None
-    signed = isinstance(content.get("signed_by"), str) and bool(content["signed_by"].strip())
-    vault = name != "protected_storage_isolation" or all(
-        isinstance(content.get(key), str) and content[key].strip() for key in _VAULT
+        return _SYNTHETIC
+    table = getattr(config.product_gates, name)
+    if table is None:
+        return _UNBOUND
+    bound, *earlier = (
+        read_evidence(name, row.file, row.sha256, config.path(row.file)) for row in (table, *table.earlier)
     )
-    if content.get("decision") != "pass" or not signed or not vault or not _rests_on(content.get("evidence")):
-        return "not_evaluable", "evidence_missing"
-    return "pass", None
-
-
-def _rests_on(evidence: object) -> bool:
-    """True where a decision names at least one piece of evidence, each with a checksum."""
-    return (
-        isinstance(evidence, list)
-        and len(evidence) > 0
-        and all(
-            isinstance(entry, Mapping)
-            and isinstance(entry.get("name"), str)
-            and re.fullmatch("[0-9a-f]{64}", str(entry.get("sha256"))) is not None
-            for entry in evidence
-        )
-    )
+    found = standing(bound, earlier)
+    if name == "leakage" and found.status == "pass" and config.table.splits is None:
+        return _NO_SPLITS
+    return found
 
 
 def bound_files(config: Config) -> list[dict[str, Any]]:
@@ -114,8 +85,9 @@ def bound_files(config: Config) -> list[dict[str, Any]]:
     wanted = [(role, name) for role, names in sorted(config.table.bind.items()) for name in names]
     for gate in PRODUCT_GATES:
         entry = getattr(config.product_gates, gate)
-        if entry is not None and config.path(entry.file).is_file():
-            wanted.append((f"product_gates.{gate}", entry.file))
+        files = [] if entry is None else [(f"product_gates.{gate}", entry.file)]
+        files += [] if entry is None else [(f"product_gates.{gate}.earlier", row.file) for row in entry.earlier]
+        wanted += [(role, name) for role, name in files if config.path(name).is_file()]
     out = []
     for role, name in wanted:
         path = config.path(name)
@@ -161,14 +133,8 @@ def _pointed(path: Path, pointer: str, where: str) -> Any:
 
 
 def evidence_problems(config: Config) -> list[str]:
-    """Why product gates could not be decided, one sentence each, for the report."""
-    words = {
-        "synthetic_only": "the data are synthetic",
-        "evidence_missing": "no complete evidence file is bound",
-        "evidence_mismatch": "the evidence file is not the one that was bound, or not about this gate",
-    }
-    return [
-        f"{verdict.metric}: {words.get(str(verdict.reason), verdict.reason)}"
-        for verdict in product_verdicts(config)
-        if verdict.status == "not_evaluable"
-    ]
+    """Why product gates do not pass in spite of their evidence: one sentence a file that holds a gate up.
+
+    Gates without evidence have nothing to say beyond their reason; on synthetic data no gate has.
+    """
+    return [f"{name}: {said}" for name in PRODUCT_GATES for said in _standing(name, config).said]

@@ -1,35 +1,42 @@
 """The split of a run: manifests that are held to their gates, and cases that are held to the manifests.
 
-Order     first the manifests (whole, the very one that was bound, no leak), then the declared samples, then the names
-          that the data themselves bear and the files that were read. An evaluator is started after all of that only.
-Refused   challenge samples, samples that are in no manifest, data that bear another name, files of development samples.
-Limits    names and files are compared; where the features of a case lie is not.
+Order     first the manifests (whole, the very ones that were bound, no leak, lineage known, files as they were hashed),
+          then the declared samples, then the names that the data themselves bear, the files that were read, and where
+          the features lie. An evaluator is started after all of that only.
+Refused   challenge samples, samples that are in no manifest, data that bear another name or lie elsewhere, files of
+          development and challenge samples, by their bytes or by their shapes.
+Limits    what could not be compared stands among the claim limits of the bundle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from geoeval.config import Case, Config
+from geoeval.config.inside import SampleBoxes, require_inside, sample_boxes
+from geoeval.config.proven import not_held_apart, require_assets, require_lineage
 from geoeval.config.tables import SplitsTable
 from geoeval.errors import ConfigError, InputError, LeakageError
 from geoeval.evidence.canonical import file_digest
 from geoeval.model import Unit
 from geoeval.readers.unitset import UnitSet
 from geoeval.splits.building import described
-from geoeval.splits.evaluation import EvaluationBinding, assert_evaluation_assets, bind_evaluation
-from geoeval.splits.firewall import protected_table
+from geoeval.splits.evaluation import ClosedFiles, EvaluationBinding, bind_evaluation, challenge_files, shape_hashes
 from geoeval.splits.leakage import GateResult, check
-from geoeval.splits.manifest import FIXTURE_KEY, Manifest, read_manifest
-from geoeval.splits.record import ASSETS, EVALUATED
-from geoeval.splits.settings import SplitSettings
+from geoeval.splits.manifest import Manifest, read_manifest
+from geoeval.splits.manifest_table import manifest_table
+from geoeval.splits.seals import FIXTURE_KEY
+from geoeval.splits.settings import strictest
 from geoeval.splits.table import joined
 
 #: Gates that must pass; the others must not fail, and in production all must pass.
 PROVEN = ("identity", "buffer", "complete")
+
+#: A run that is not bound to any split. Figures of synthetic data claim nothing anyway.
+NO_SPLIT = "no split manifest is bound: nothing shows that these cases were kept out of training"
 
 _SHOWN = 10
 
@@ -44,15 +51,21 @@ class OpenSplit:
         The exact protected manifest, and the ids that may be evaluated.
     gates
         What the gates found between the samples of both manifests.
-    root
-        Folder of the samples' assets.
+    closed
+        What is known of the files of challenge cases.
+    boxes
+        Where the samples of both manifests lie.
+    unproven
+        What may not be claimed because something could not be compared.
     """
 
     development: Manifest
     protected: Manifest
     binding: EvaluationBinding
     gates: tuple[GateResult, ...]
-    root: Path
+    closed: ClosedFiles
+    boxes: SampleBoxes
+    unproven: tuple[str, ...] = ()
 
     @property
     def production(self) -> bool:
@@ -62,11 +75,11 @@ class OpenSplit:
 
     @property
     def claim_limits(self) -> tuple[str, ...]:
-        """What may not be claimed because of the manifests."""
+        """What may not be claimed because of the manifests, or of what could not be held against them."""
         if self.production:
-            return ()
+            return self.unproven
         modes = " and ".join(dict.fromkeys((self.development.mode, self.protected.mode)))
-        return (f"{modes} split manifests: production_accuracy_use_allowed is false",)
+        return (f"{modes} split manifests: production_accuracy_use_allowed is false", *self.unproven)
 
     def facts(self) -> dict[str, Any]:
         """What the bundle says about the split: hashes and gates, and no sample."""
@@ -81,13 +94,16 @@ class OpenSplit:
         }
 
 
-def open_split(config: Config, *, open_fixture: bool = False) -> OpenSplit | None:
+def open_split(config: Config, *, open_fixture: bool = False, key: bytes | None = None) -> OpenSplit | None:
     """Read both manifests of a configuration, hold them to the gates and bind the evaluation to the protected one.
 
     Parameters
     ----------
     open_fixture
         True opens manifests of a synthetic fixture. Only code can say so; nothing in a file does.
+    key
+        Opens the seals of challenge samples, so that their looks and their files can be compared; the fixture has a
+        public one.
 
     Returns
     -------
@@ -97,31 +113,39 @@ def open_split(config: Config, *, open_fixture: bool = False) -> OpenSplit | Non
     Raises
     ------
     InputError
-        A manifest is unreadable, edited, of another hash, or a fixture; or an asset is not what was hashed.
+        A manifest is unreadable, edited, of another hash, or a fixture, or the key does not open it; or an asset is
+        not what was hashed, or, in production, not there.
     LeakageError
-        A gate fails, or cannot be decided where it must pass; the message names the pairs. Or a declared sample is
-        sealed or unknown.
+        A gate fails, or cannot be decided where it must pass; the message names the pairs. Or the lineage of a sample
+        is not known. Or a declared sample is sealed or unknown.
     """
     table = config.table.splits
     if table is None:
         return None
     development = _development(config, table, open_fixture=open_fixture)
-    protected = read_manifest(config.path(table.protected), sha256=table.sha256, open_fixture=open_fixture)
+    protected = _bound(config, table, "protected", table.sha256, open_fixture=open_fixture)
     binding = bind_evaluation(protected, table.sha256, open_fixture=open_fixture)
     root = config.path(table.root)
-    key = FIXTURE_KEY if open_fixture and protected.mode == "fixture" else None
-    tables = [protected_table(one, root, key) for one in (development, protected)]
-    gates = check(joined(tables), _strictest([development, protected]))
-    opened = OpenSplit(development, protected, binding, gates, root)
+    if key is None and open_fixture and protected.mode == "fixture":
+        key = FIXTURE_KEY
+    both = (development, protected)
+    samples, held = (
+        joined([manifest_table(one, root, key) for one in both]),
+        strictest([one.content["settings"] for one in both]),
+    )
+    gates = check(samples, held)
+    closed = challenge_files(binding, protected, root, key=key)
+    opened = OpenSplit(development, protected, binding, gates, closed, sample_boxes(both))
     _refuse(gates, production=opened.production)
-    _check_assets(protected, root)
+    require_lineage(samples, held.identities)
+    absent = require_assets(protected, root, production=opened.production)
     for i, case in enumerate(config.cases):
         _require(binding, {*case.samples, *case.sample_of.values()}, f"case[{i}] ({case.id!r})")
-    return opened
+    return replace(opened, unproven=(*not_held_apart(held.identities), *absent, *closed.claim_limits))
 
 
 def _development(config: Config, table: SplitsTable, *, open_fixture: bool) -> Manifest:
-    found = read_manifest(config.path(table.development), open_fixture=open_fixture)
+    found = _bound(config, table, "development", table.development_sha256, open_fixture=open_fixture)
     if found.content["set"] != "development":
         raise InputError(f"splits.development: expected a development manifest, got set {found.content['set']!r}")
     if not found.samples:
@@ -129,15 +153,15 @@ def _development(config: Config, table: SplitsTable, *, open_fixture: bool) -> M
     return found
 
 
-def _strictest(manifests: Sequence[Manifest]) -> SplitSettings:
-    """The larger buffer and radius of both, and every identity that either holds apart."""
-    declared = [one.content["settings"] for one in manifests]
-    return SplitSettings(
-        buffer_m=max(float(one["buffer_m"]) for one in declared),
-        radius=max(int(one["radius"]) for one in declared),
-        identities=tuple(dict.fromkeys(name for one in declared for name in one["identities"])),
-        required_splits=(),
-    )
+def _bound(config: Config, table: SplitsTable, name: str, sha256: str, *, open_fixture: bool) -> Manifest:
+    """A manifest that is the very one that the configuration names by its hash."""
+    found = read_manifest(config.path(getattr(table, name)), open_fixture=open_fixture)
+    if found.sha256 != sha256:
+        raise InputError(
+            f"splits.{name}: expected the manifest {sha256}, found {found.sha256}; give the manifest that the run is "
+            "bound to or, where the split was built again, the hash that was found"
+        )
+    return found
 
 
 def _refuse(gates: Sequence[GateResult], *, production: bool) -> None:
@@ -153,21 +177,6 @@ def _refuse(gates: Sequence[GateResult], *, production: bool) -> None:
     )
 
 
-def _check_assets(protected: Manifest, root: Path) -> None:
-    """Refuse a file of a protected case that is not the one that was hashed; files that are not there say nothing."""
-    for entry in protected.samples:
-        for name in ASSETS:
-            path, expected = root / entry.get(name, ""), entry.get(f"{name}_sha256")
-            if entry["split"] not in EVALUATED or expected is None or not path.is_file():
-                continue
-            found = file_digest(path)
-            if found != expected:
-                raise InputError(
-                    f"protected case {entry['sample_id']!r}: {name} {entry[name]!r} has the hash {found}, the manifest "
-                    f"says {expected}; the file was changed after the split was built"
-                )
-
-
 def _require(binding: EvaluationBinding, ids: Iterable[str], where: str) -> None:
     try:
         binding.require(ids)
@@ -175,23 +184,29 @@ def _require(binding: EvaluationBinding, ids: Iterable[str], where: str) -> None
         raise LeakageError(f"{where}: {error}") from error
 
 
-def require_cases(opened: OpenSplit, cases: Sequence[Case], read: Sequence[UnitSet[Any]]) -> None:
-    """Hold what was read to the manifests: the names that the data bear, and the files that they came from.
+def require_cases(opened: OpenSplit, cases: Sequence[Case], read: Sequence[UnitSet[Any]]) -> OpenSplit:
+    """Hold what was read to the manifests: the names that the data bear, where they lie, and the files they came from.
 
     Parameters
     ----------
     cases, read
         The cases, and the units of each.
 
+    Returns
+    -------
+    OpenSplit
+        The same, with what could not be compared among its claim limits.
+
     Raises
     ------
     LeakageError
-        Data of a sample that is sealed, in no split, or not declared for the case; a file of the development side or
-        of a challenge case.
+        Data of a sample that is sealed, in no split, or not declared for the case; features that lie outside of the
+        sample that they claim; a file of the development side or of a challenge case.
     ConfigError
         The units of a case have no clusters that could be sample ids.
     """
-    closed = dict(_development_hashes(opened.development))
+    limits: list[str] = []
+    known = _DevelopmentFiles(opened.development)
     for i, (case, units) in enumerate(zip(cases, read, strict=True)):
         where = f"case[{i}] ({case.id!r})"
         names = set().union(*(_names(unit, case, where) for unit in units.units))
@@ -203,23 +218,39 @@ def require_cases(opened: OpenSplit, cases: Sequence[Case], read: Sequence[UnitS
                 f"{where}: its data hold {len(strays)} samples that it does not declare, first {strays[0]!r}; list "
                 "them under 'samples', or take them out of the data"
             )
-        paths = [Path(text) for text in units.inputs]
-        assert_evaluation_assets(opened.binding, opened.protected, paths, opened.root)
-        for path in paths:
-            owner = closed.get(file_digest(path)) if path.is_file() else None
-            if owner is not None:
-                raise LeakageError(
-                    f"{where}: {path.name!r} is a file of the development sample {owner!r}, by its bytes"
-                )
+        for path in map(Path, units.inputs):
+            opened.closed.refuse(path)
+            known.refuse(path, where)
+        limits += require_inside(opened.boxes, case, units, where)
+    return replace(opened, unproven=(*opened.unproven, *limits))
 
 
-def _development_hashes(development: Manifest) -> Iterator[tuple[str, str]]:
-    """Hashes of the development side's files, and whose they are; labels without a feature are alike by nature."""
+class _DevelopmentFiles:
+    """Files of development samples by bytes and by shapes; labels without a feature are alike by nature."""
+
+    def __init__(self, development: Manifest) -> None:
+        self.digests = dict(_development_hashes(development, ("raw_image", "processed_image", "label"), "_sha256"))
+        self.shapes = dict(_development_hashes(development, ("label",), "_geometry_hash"))
+
+    def refuse(self, path: Path, where: str) -> None:
+        """Refuse a file of a development sample."""
+        if not path.is_file():
+            return
+        owner = self.digests.get(file_digest(path)) if self.digests else None
+        how = "bytes"
+        if owner is None and self.shapes:
+            owner = next((self.shapes[one] for one in shape_hashes(path) if one in self.shapes), None)
+            how = "shapes"
+        if owner is not None:
+            raise LeakageError(f"{where}: {path.name!r} is a file of the development sample {owner!r}, by its {how}")
+
+
+def _development_hashes(development: Manifest, assets: Iterable[str], ending: str) -> Iterator[tuple[str, str]]:
     from geoeval.splits.links import empty_label_hash
 
     for entry in development.samples:
-        for name in ("raw_image", "processed_image", "label"):
-            value = entry.get(f"{name}_sha256")
+        for name in assets:
+            value = entry.get(f"{name}{ending}")
             if value is not None and not (name == "label" and entry.get("label_geometry_hash") == empty_label_hash()):
                 yield value, entry["sample_id"]
 
@@ -244,12 +275,15 @@ def _names(unit: Unit[Any], case: Case, where: str) -> set[str]:
 
 
 def with_limits(configuration: Mapping[str, Any], opened: OpenSplit | None) -> dict[str, Any]:
-    """A resolved configuration with what the manifests forbid to claim.
+    """A resolved configuration with what its splits, or the lack of them, forbid to claim.
 
     Examples
     --------
-    >>> with_limits({"claim_limits": ["one season"]}, None)
-    {'claim_limits': ['one season']}
+    >>> with_limits({"claim_limits": ["one season"], "synthetic": True}, None)["claim_limits"]
+    ['one season']
+    >>> with_limits({"claim_limits": [], "synthetic": False}, None)["claim_limits"] == [NO_SPLIT]
+    True
     """
-    more = () if opened is None else opened.claim_limits
+    unbound = () if configuration["synthetic"] else (NO_SPLIT,)
+    more = unbound if opened is None else opened.claim_limits
     return {**configuration, "claim_limits": [*configuration["claim_limits"], *more]}

@@ -110,10 +110,12 @@ class CaseTable:
 class SplitsTable:
     """``[splits]``: the manifests that stand between the data and the evaluators.
 
-    ``sha256`` is the hash of the protected manifest that the run is bound to. Assets of samples lie below ``root``.
+    ``development_sha256`` and ``sha256`` are the hashes of the development and of the protected manifest that the run
+    is bound to. Assets of samples lie below ``root``.
     """
 
     development: Text
+    development_sha256: Sha256
     protected: Text
     sha256: Sha256
     root: Text = "."
@@ -136,11 +138,23 @@ class GateTable:
 
 
 @dataclass(frozen=True, config=_STRICT)
-class EvidenceTable:
-    """``[product_gates.NAME]``: an evidence file, bound by its checksum."""
+class EarlierTable:
+    """An entry of ``earlier``: an evidence file on record from before, bound by its checksum."""
 
     file: Text
     sha256: Sha256
+
+
+@dataclass(frozen=True, config=_STRICT)
+class EvidenceTable:
+    """``[product_gates.NAME]``: an evidence file, bound by its checksum.
+
+    ``earlier`` are the evidence files on record before this one. What they found stands until it is superseded.
+    """
+
+    file: Text
+    sha256: Sha256
+    earlier: tuple[EarlierTable, ...] = ()
 
 
 @dataclass(frozen=True, config=_STRICT)

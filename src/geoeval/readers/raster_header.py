@@ -68,6 +68,17 @@ class Header:
         return width * self.per_unit, height * self.per_unit
 
 
+def strict_decoding() -> Any:
+    """Where truncated files are errors: around the opening of a raster, and around its reading.
+
+    Asked for a whole PNG at once, GDAL would otherwise hand out a truncated one as if it were complete, with arbitrary
+    values, and a truncated JPEG as grey.
+    """
+    import rasterio
+
+    return rasterio.Env(GDAL_PNG_WHOLE_IMAGE_OPTIM="NO", GDAL_ERROR_ON_LIBJPEG_WARNING="YES")
+
+
 def open_raster(path: str) -> Any:
     """Open a raster file for reading; the caller closes it.
 
@@ -81,7 +92,7 @@ def open_raster(path: str) -> Any:
 
     try:
         # Filters of warnings belong to the process, so threads take turns.
-        with _OPENING, warnings.catch_warnings():
+        with _OPENING, warnings.catch_warnings(), strict_decoding():
             warnings.simplefilter("ignore", NotGeoreferencedWarning)
             return rasterio.open(path)
     except (RasterioError, OSError) as error:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from geoeval.errors import InputError
 from geoeval.geometry.lattice import Grid, nearest_index, pixel_map
 from geoeval.model import IntArray
-from geoeval.readers.raster_header import Header, open_raster
+from geoeval.readers.raster_header import Header, open_raster, strict_decoding
 
 Window = tuple[int, int, int, int]
 Piece = tuple[NDArray[Any], NDArray[np.bool_]]
@@ -184,7 +184,8 @@ def _guarded(header: Header, read: Callable[[], NDArray[Any]], row: int, column:
     from rasterio.errors import RasterioError
 
     try:
-        return read()
+        with strict_decoding():
+            return read()
     except (RasterioError, MemoryError) as error:
         cause = error.__cause__ or error
         raise InputError(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +22,12 @@ if TYPE_CHECKING:
     from geoeval.splits.labelsets import LabelSet
 
 #: Most values (pixels times bands) that an image may claim to hold.
-MAX_VALUES = 2**28
+MAX_VALUES = 2**30
+
+#: Above so many values, an image that claims more bytes than this for each byte of its file is no image. Deflate packs
+#: at most 1,032 bytes into one, and pictures are far from that.
+_HOLLOW_ABOVE = 2**24
+_HOLLOW_RATIO = 2_000
 
 #: Formats that hold their own bytes, by how they begin. Formats that refer to other files (VRT, for example) could lead
 #: out of the root and are not read.
@@ -33,6 +41,8 @@ _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"\0\0\0\x0cjP  ", "JP2OpenJPEG"),
     (b"RIFF", "WEBP"),
 )
+
+_NO_NUMBER = re.compile(rb"[\[,\s-](nan|inf)", re.IGNORECASE)
 
 LABEL_ENDINGS = frozenset({".geojson", ".json", ".gpkg", ".fgb", ".parquet"})
 
@@ -92,7 +102,7 @@ def image_frame(path: Path, where: str, max_values: int = MAX_VALUES) -> Frame:
     Raises
     ------
     InputError
-        It is no image of a known format, or claims more values than ``max_values``.
+        It is no image of a known format, claims more values than ``max_values``, or more than its bytes can hold.
     """
     import rasterio
     from rasterio.errors import NotGeoreferencedWarning, RasterioError
@@ -108,13 +118,20 @@ def image_frame(path: Path, where: str, max_values: int = MAX_VALUES) -> Frame:
                     transform=tuple(image.transform)[:6],
                     crs=image.crs.to_string() if image.crs else "",
                 )
+                item = max((_value_bytes(kind) for kind in image.dtypes), default=1)
     except (RasterioError, ValueError) as error:
         raise InputError(f"{where}: {path.name!r} cannot be read as an image: {error}") from error
-    values = frame.width * frame.height * frame.bands
+    values, size = frame.width * frame.height * frame.bands, path.stat().st_size
+    claim = (
+        f"{where}: {path.name!r} claims {frame.width} x {frame.height} pixels in {frame.bands} bands, "
+        f"{values:,} values, from {size:,} bytes"
+    )
     if values > max_values:
+        raise InputError(f"{claim}; at most {max_values:,} are decoded. Tile it")
+    if values > _HOLLOW_ABOVE and values * item > _HOLLOW_RATIO * size:
         raise InputError(
-            f"{where}: {path.name!r} claims {frame.width} x {frame.height} pixels in {frame.bands} bands, "
-            f"{values:,} values, from {path.stat().st_size:,} bytes; at most {max_values:,} are decoded. Tile it"
+            f"{claim}, {values * item // size:,} to 1; no picture packs to more than {_HOLLOW_RATIO:,} to 1. "
+            "Is the file whole?"
         )
     return frame
 
@@ -125,12 +142,14 @@ def label_shapes(path: Path, where: str) -> tuple[ObjectArray, str] | None:
     Raises
     ------
     InputError
-        A vector file that cannot be read.
+        A vector file that cannot be read, or a feature with a coordinate that is no finite number; named by its
+        position, counted from 1.
     """
     if not is_vector(path.name):
         return None
     from geoeval.geometry.crs import describe
     from geoeval.options import Source
+    from geoeval.readers.raw import is_pixel
     from geoeval.readers.vector import read_table
 
     try:
@@ -140,7 +159,76 @@ def label_shapes(path: Path, where: str) -> tuple[ObjectArray, str] | None:
     if table.geometry is None:
         return None
     shapes = np.asarray(table.geometry, dtype=np.object_)
-    return shapes[[shape is not None for shape in shapes]], describe(table.crs) if table.crs else ""
+    _refuse_infinite(shapes, f"{where}: {path.name!r}")
+    if table.kind == "vector" and path.suffix.lower() in (".geojson", ".json"):
+        _refuse_unread(path, shapes, f"{where}: {path.name!r}")
+    if table.kind == "coco" and (missing := [at for at, shape in enumerate(shapes, start=1) if shape is None]):
+        raise InputError(
+            f"{where}: {path.name!r}: annotation {missing[0]} of {len(shapes)} has no box or outline of finite numbers "
+            f"({len(missing)} such annotations); leave it out or write it again"
+        )
+    crs = "" if table.crs is None or is_pixel(table.crs) else describe(table.crs)
+    return shapes[[shape is not None for shape in shapes]], crs
+
+
+def _refuse_infinite(shapes: ObjectArray, name: str) -> None:
+    """Refuse coordinates that are no finite numbers: overlaps and distances with them are silently nothing.
+
+    Heights do not count, and empty geometries have no coordinates.
+    """
+    import shapely
+
+    at, feature = shapely.get_coordinates(shapes, return_index=True)
+    _refuse_features(np.unique(feature[~np.isfinite(at).all(axis=1)]).tolist(), len(shapes), name)
+
+
+def _refuse_unread(path: Path, shapes: ObjectArray, name: str) -> None:
+    """Refuse GeoJSON whose coordinates are no numbers, and which its reader therefore takes for empty or missing."""
+    import json
+
+    import shapely
+
+    data = path.read_bytes()
+    if not (shapely.is_missing(shapes) | shapely.is_empty(shapes)).any() and not _NO_NUMBER.search(data):
+        return
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        # One feature a line, for example; its reader has judged it.
+        return
+    features = document.get("features", [document]) if isinstance(document, dict) else []
+    shown = [one.get("geometry", one) if isinstance(one, dict) else None for one in features]
+    _refuse_features([at for at, one in enumerate(shown) if not _in_numbers(one)], len(features), name)
+
+
+def _in_numbers(geometry: Any) -> bool:
+    if not isinstance(geometry, dict):
+        return True
+    if isinstance(parts := geometry.get("geometries"), list):
+        return all(_in_numbers(part) for part in parts)
+    return _finite(geometry.get("coordinates"))
+
+
+def _finite(coordinates: Any) -> bool:
+    """True for nested lists of positions: numbers, of which the first two are finite."""
+    if not isinstance(coordinates, list) or not coordinates:
+        return True
+    if all(isinstance(one, list) for one in coordinates):
+        return all(_finite(one) for one in coordinates)
+    return all(isinstance(one, int | float) for one in coordinates) and all(map(math.isfinite, coordinates[:2]))
+
+
+def _refuse_features(bad: Sequence[int], n: int, name: str) -> None:
+    if bad:
+        raise InputError(
+            f"{name}: feature {bad[0] + 1} of {n} has a coordinate that is no finite number "
+            f"({len(bad)} such features); leave it out or write it again"
+        )
+
+
+def _value_bytes(kind: str) -> int:
+    # Pairs of 16-bit integers have no type in numpy.
+    return 4 if kind == "complex_int16" else np.dtype(kind).itemsize
 
 
 def _driver(path: Path, where: str) -> str:

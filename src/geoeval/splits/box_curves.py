@@ -23,6 +23,9 @@ ECCENTRICITY2 = FLATTENING * (2 - FLATTENING)
 #: Furthest that a piece may be from the curve that it stands for, in metres.
 PIECE_ERROR = 3e-5
 
+#: A jump of a projection that is left as it is, in metres: inverses fall back on another formula at a pole or origin.
+JUMP_ERROR = 5e-4
+
 _NODES = np.array([-1.0, -0.5, 0.5, 1.0])
 _TO_CUBIC = np.linalg.inv(np.vander(_NODES, increasing=True))
 _CHECKS = np.array([0.0, -0.79, 0.79])
@@ -152,6 +155,11 @@ def _chunk_curves(
         half = np.tile(half, 2)
         if not len(edge):
             break
+    if len(edge):
+        cubic = np.einsum("kn,enx->ekx", _TO_CUBIC, points(edge, middle, half, _NODES))
+        jump = _error(cubic, points(edge, middle, half, _CHECKS), _CHECKS) > JUMP_ERROR
+        done.append((edge[~jump], middle[~jump], cubic[~jump]))
+        edge = edge[jump]
     if len(edge):
         raise InputError(
             f"{name(int(box[edge.min()]))}: an edge jumps in its own system and cannot be followed (an interrupted "

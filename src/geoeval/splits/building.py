@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,12 @@ from geoeval.evidence.canonical import canonical_bytes
 from geoeval.splits.assign import Assignment, Balance, assign, balance_of, strata_cells, wanted_samples
 from geoeval.splits.components import Components, components
 from geoeval.splits.leakage import GateResult, check
-from geoeval.splits.manifest import FIXTURE_KEY, Manifest, Mode, manifest_of
-from geoeval.splits.production import Production, read_production
+from geoeval.splits.manifest import Manifest, Mode, manifest_of
+from geoeval.splits.production import REQUIRED, Production, read_production
 from geoeval.splits.quarantine import Quarantine, quarantined
 from geoeval.splits.record import QUARANTINE
+from geoeval.splits.required import GO_ON
+from geoeval.splits.seals import FIXTURE_KEY
 from geoeval.splits.settings import SplitSettings
 from geoeval.splits.source import SplitSource, read_source
 from geoeval.splits.table import SampleTable
@@ -96,7 +98,8 @@ def build(
     open_fixture
         True builds a synthetic fixture. Only code can say so; nothing in a source does.
     production
-        Asset manifest and root of production mode. Without it and without ``open_fixture``, hashes are still
+        Asset manifest and root of production mode, which demands every field of the contract and all four files,
+        whatever the settings say. Without it and without ``open_fixture``, hashes are still
         recomputed where files are named, and the manifests are not allowed for production accuracy.
     key
         Seals the hashes of challenge samples; the fixture has a public one.
@@ -115,6 +118,8 @@ def build(
     held = settings if settings is not None else SplitSettings()
     if open_fixture and production is not None:
         raise ConfigError("open_fixture and production exclude each other: a synthetic fixture proves no product")
+    if production is not None:
+        held = replace(held, required=tuple(dict.fromkeys((*REQUIRED, *held.required))))
     mode: Mode = "fixture" if open_fixture else "production" if production is not None else "declared"
     read = _read(source, held, production, workers)
     table = read.table
@@ -167,11 +172,13 @@ def _refuse(gates: Sequence[GateResult], mode: Mode) -> None:
     for gate in bad:
         lines.append(f"gate {gate.id}: {gate.status} ({gate.reason}), {gate.count} found {dict(gate.counts)}")
         lines += [f"  {one}" for one in described(gate, 10)]
+        if gate.id == "complete" and gate.unknown:
+            lines.append(f"  {GO_ON}")
     raise SplitRefused("the split does not hold:\n" + "\n".join(lines), tuple(gates))
 
 
 def described(gate: GateResult, most: int) -> list[str]:
-    """The first witnesses of a gate, a line each; for the last gate, its notes."""
+    """The first witnesses of a gate, a line each; for the last gate, its notes, and every field that was left open."""
     lines = []
     for one in gate.witnesses[:most]:
         evidence = ", ".join(f"{name} {value}" for name, value in one.evidence.items())
@@ -179,7 +186,10 @@ def described(gate: GateResult, most: int) -> list[str]:
             f"{one.first!r} ({one.first_split}) and {one.second!r} ({one.second_split}): {one.relation}, {evidence}"
         )
     if gate.id == "complete":
-        lines += [f"{name}: {says}" for name, says in list(gate.notes.items())[:most]]
+        rest = [name for name in gate.notes if name not in gate.unknown]
+        lines += [f"{name}: {gate.notes[name]}" for name in (*rest[:most], *gate.unknown)]
+        if len(rest) > most:
+            lines.append(f"… and {len(rest) - most} more")
     return lines
 
 

@@ -43,6 +43,8 @@ class WindowIndex:
         (windows,) share of pixels with data; NaN where it was not read.
     protected_sha256
         The protected manifest that the inputs were held against.
+    unproven
+        What stayed undecided between the two and was accepted; ``""`` where all was decided.
     """
 
     sample_id: tuple[str, ...]
@@ -56,6 +58,7 @@ class WindowIndex:
     width: IntArray
     valid: FloatArray
     protected_sha256: str
+    unproven: str = ""
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -64,7 +67,7 @@ class WindowIndex:
     def sha256(self) -> str:
         """The hash of the whole index."""
         windows = np.stack([self.sample, self.row, self.column, self.height, self.width], axis=1)
-        head = [self.sample_id, self.split, self.image, self.label, self.protected_sha256]
+        head = [self.sample_id, self.split, self.image, self.label, self.protected_sha256, self.unproven]
         return digest(canonical_bytes([head, windows]))
 
 
@@ -72,6 +75,7 @@ def chip_index(
     inputs: Sequence[Sample | Mapping[str, Any]],
     protected_manifest: Manifest,
     *,
+    sha256: str,
     root: Path,
     size: int = 512,
     overlap: int = 0,
@@ -83,6 +87,8 @@ def chip_index(
     ----------
     inputs, protected_manifest, root
         As for :func:`geoeval.splits.firewall.assert_training_inputs_safe`, which is called first.
+    sha256
+        The published hash of the protected manifest.
     size, overlap
         Side of a chip and what neighbours share, in pixels. Chips at an edge are cut.
     firewall
@@ -93,11 +99,11 @@ def chip_index(
     InputError
         A sample without a label or without an image file.
     LeakageError
-        As the firewall.
+        As the firewall, whose other refusals apply too.
     """
     if not 0 <= overlap < size:
         raise ConfigError(f"overlap must lie in [0, size), got {overlap} of {size} pixels")
-    table = assert_training_inputs_safe(inputs, protected_manifest, root=root, **firewall).table
+    table = assert_training_inputs_safe(inputs, protected_manifest, sha256=sha256, root=root, **firewall).table
     for row in range(table.n):
         if table.text("label", row) is None:
             raise InputError(f"training input {table.text('sample_id', row)!r}: a chip needs a label, found none")
@@ -113,6 +119,7 @@ def patch_index(
     inputs: Sequence[Sample | Mapping[str, Any]],
     protected_manifest: Manifest,
     *,
+    sha256: str,
     root: Path,
     size: int = 256,
     min_valid: float = 0.5,
@@ -124,6 +131,8 @@ def patch_index(
     ----------
     inputs, protected_manifest, root
         As for :func:`geoeval.splits.firewall.assert_training_inputs_safe`, which is called first.
+    sha256
+        The published hash of the protected manifest.
     size
         Side of a patch, in pixels; what does not fill a patch at an edge is left out.
     min_valid
@@ -134,11 +143,11 @@ def patch_index(
     InputError
         A sample without an image file.
     LeakageError
-        As the firewall.
+        As the firewall, whose other refusals apply too.
     """
     if size < 1 or not 0 <= min_valid <= 1:
         raise ConfigError(f"size must be 1 pixel or more and min_valid lie in [0, 1], got {size} and {min_valid}")
-    table = assert_training_inputs_safe(inputs, protected_manifest, root=root, **firewall).table
+    table = assert_training_inputs_safe(inputs, protected_manifest, sha256=sha256, root=root, **firewall).table
     images = [_image(table, row, ("raw_image", "processed_image")) for row in range(table.n)]
     windows = []
     for sample, path in enumerate(images):
@@ -195,4 +204,5 @@ def _index(table: Any, images: Sequence[str], windows: Sequence[Any], manifest: 
         width=whole[:, 4],
         valid=np.array([one[5] for one in windows], dtype=np.float64),
         protected_sha256=manifest.sha256,
+        unproven=table.notes.get("unproven", ""),
     )

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from geoeval.errors import InputError, LeakageError
+import numpy as np
+
+from geoeval.errors import CRSMissing, GeoevalError, InputError, LeakageError
+from geoeval.evidence.canonical import file_digest
+from geoeval.model import ObjectArray
 from geoeval.splits.manifest import Manifest, checked_manifest
 from geoeval.splits.record import ASSETS, EVALUATED
+from geoeval.splits.seals import is_sealed, sealed_value
+
+#: Hashes of bytes that an entry may hold.
+_BYTES = tuple(f"{name}_sha256" for name in ASSETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +83,219 @@ def bind_evaluation(manifest: Manifest, sha256: str, *, open_fixture: bool = Fal
     )
 
 
-def assert_evaluation_assets(binding: EvaluationBinding, manifest: Manifest, paths: Iterable[Path], root: Path) -> None:
-    """Refuse files of challenge cases, by whatever name an evaluator was given them.
+def assert_evaluation_assets(
+    binding: EvaluationBinding,
+    manifest: Manifest,
+    paths: Iterable[Path],
+    root: Path,
+    *,
+    key: bytes | None = None,
+) -> None:
+    """Refuse files of challenge cases, whatever an evaluator was given: another name, a copy, or another format.
+
+    Parameters
+    ----------
+    paths
+        What an evaluator is about to read.
+    root
+        Folder of the challenge files, as far as they are at hand.
+    key
+        Opens the seal of challenge hashes, so that files are recognised that are not at hand.
 
     Raises
     ------
     LeakageError
         Naming the case.
+    InputError
+        The key does not open this manifest.
     """
-    closed: dict[Any, str] = {}
-    for entry in manifest.samples:
-        if entry["sample_id"] in binding.sealed:
-            for asset in ASSETS:
-                if asset in entry and (root / entry[asset]).exists():
-                    closed |= dict.fromkeys(file_identities(root / entry[asset]), entry["sample_id"])
+    closed = challenge_files(binding, manifest, root, key=key)
     for path in paths:
-        hit = next((closed[one] for one in file_identities(path) if one in closed), None) if path.exists() else None
+        closed.refuse(path)
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedFiles:
+    """Files of challenge cases by place, bytes and shapes, each with the id of its case.
+
+    Parameters
+    ----------
+    places
+        Resolved paths, and where files are stored.
+    digests, shapes
+        SHA-256 of files that are at hand, and the label-geometry hashes of their labels.
+    sealed
+        Field and sealed value, as the manifest has them.
+    key
+        What turns a hash into its sealed value; None compares nothing with ``sealed``.
+    unseen
+        How many sealed hashes belong to files that are not at hand.
+    """
+
+    places: Mapping[Any, str]
+    digests: Mapping[str, str]
+    shapes: Mapping[str, str]
+    sealed: Mapping[tuple[str, str], str]
+    key: bytes | None
+    unseen: int
+
+    @property
+    def claim_limits(self) -> tuple[str, ...]:
+        """What cannot be recognised."""
+        if self.unseen and self.key is None:
+            return ("challenge hashes stay sealed: byte copies of challenge files cannot be recognised",)
+        return ()
+
+    def refuse(self, path: Path) -> None:
+        """Refuse one file that belongs to a challenge case; a file that is not there says nothing.
+
+        Raises
+        ------
+        LeakageError
+            Naming the case, and by what the file was recognised.
+        """
+        if not path.exists():
+            return
+        hit = next((self.places[one] for one in file_identities(path) if one in self.places), None)
         if hit is not None:
             raise LeakageError(f"{path.name!r} is a file of the challenge case {hit!r}; challenge is sealed")
+        for how, case in self._recognised(path):
+            raise LeakageError(
+                f"{path.name!r} is a file of the challenge case {case!r}, by its {how}; challenge is sealed"
+            )
+
+    def _recognised(self, path: Path) -> Iterator[tuple[str, str]]:
+        from geoeval.splits.links import empty_label_hash
+
+        keyed = bool(self.sealed) and self.key is not None
+        if not path.is_file() or not (keyed or self.digests):
+            return
+        shapes = shape_hashes(path) if keyed or self.shapes else ()
+        if shapes == (empty_label_hash(),):
+            # Labels without a feature are alike by nature.
+            return
+        yield from self._hits("bytes", file_digest(path), _BYTES, self.digests)
+        for value in shapes:
+            yield from self._hits("shapes", value, ("label_geometry_hash",), self.shapes)
+
+    def _hits(self, how: str, value: str, fields: Iterable[str], seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        if value in seen:
+            yield how, seen[value]
+        if self.key is None:
+            return
+        for name in fields:
+            case = self.sealed.get((_domain(name), sealed_value(value, name, self.key)))
+            if case is not None:
+                yield how, case
+
+
+def challenge_files(
+    binding: EvaluationBinding, manifest: Manifest, root: Path, *, key: bytes | None = None
+) -> ClosedFiles:
+    """What is known of the files of challenge cases; see :func:`assert_evaluation_assets`.
+
+    Raises
+    ------
+    InputError
+        The key seals none of the files at hand as the manifest has them.
+    """
+    places: dict[Any, str] = {}
+    digests: dict[str, str] = {}
+    shapes: dict[str, str] = {}
+    sealed: dict[tuple[str, str], str] = {}
+    unseen, opened = 0, set()
+    for entry in manifest.samples:
+        case = str(entry["sample_id"])
+        if case not in binding.sealed:
+            continue
+        for name in (*_BYTES, "label_geometry_hash"):
+            if is_sealed(entry.get(name)):
+                sealed[_domain(name), entry[name]] = case
+        for asset in ASSETS:
+            path, name = root / entry[asset] if asset in entry else None, f"{asset}_sha256"
+            if path is None or not path.exists():
+                unseen += is_sealed(entry.get(name))
+                continue
+            places |= dict.fromkeys(file_identities(path), case)
+            if path.is_file():
+                found = _shown(path, asset)
+                digests |= dict.fromkeys(found[:1], case)
+                shapes |= dict.fromkeys(found[1:], case)
+                if key is not None and is_sealed(entry.get(name)):
+                    opened.add(sealed_value(file_digest(path), name, key) == entry[name])
+    if opened == {False}:
+        raise InputError(
+            "the key does not open the hashes of the challenge files at hand; is it the one of this manifest, and are "
+            "these its files?"
+        )
+    return ClosedFiles(places, digests, shapes, sealed, key, unseen)
+
+
+def _domain(name: str) -> str:
+    """Raw and processed images are sealed alike."""
+    return "image_sha256" if name.endswith("image_sha256") else name
+
+
+def _shown(path: Path, asset: str) -> tuple[str, ...]:
+    """SHA-256 of a challenge file, then the geometry hashes of a label; nothing of a label without a feature."""
+    from geoeval.splits.links import empty_label_hash
+
+    shapes = shape_hashes(path) if asset == "label" else ()
+    return () if shapes == (empty_label_hash(),) else (file_digest(path), *shapes)
+
+
+def shape_hashes(path: Path) -> tuple[str, ...]:
+    """Label-geometry hash of each layer of a vector file; none where it holds no geometry that can be read.
+
+    Examples
+    --------
+    >>> shape_hashes(Path("a.tif"))
+    ()
+    """
+    from geoeval.readers.sources import VECTOR_ENDINGS
+    from geoeval.splits.labelsets import geometry_hash
+
+    if path.suffix.lower() not in VECTOR_ENDINGS:
+        return ()
+    shapes = (_layer_shapes(path, layer) for layer in _layers(path))
+    return tuple(dict.fromkeys(geometry_hash(_finite(one)) for one in shapes if one is not None))
+
+
+def _finite(shapes: ObjectArray) -> ObjectArray:
+    """Shapes whose coordinates are numbers; the reader of the case judges the others."""
+    import shapely
+
+    at, owner = shapely.get_coordinates(shapes, return_index=True)
+    return np.delete(shapes, np.unique(owner[~np.isfinite(at).all(axis=1)]))
+
+
+def _layer_shapes(path: Path, layer: str | None) -> ObjectArray | None:
+    """Geometries of one layer; None where there are none, or none that can be read."""
+    from geoeval.options import Source
+    from geoeval.readers.vector import read_table
+
+    for crs in (None, "pixel"):
+        try:
+            return read_table(Source(str(path), layer=layer, crs=crs)).geometry
+        except CRSMissing:
+            continue
+        except GeoevalError:
+            return None
+    return None
+
+
+def _layers(path: Path) -> list[str | None]:
+    """Layers of a file that can hold several; None stands for the only one."""
+    if path.suffix.lower() not in (".gpkg", ".kml", ".gml"):
+        return [None]
+    import pyogrio
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return [str(row[0]) for row in pyogrio.list_layers(path)]
+    except (RuntimeError, ValueError, OSError):
+        return [None]
 
 
 def file_identities(path: Path) -> tuple[Any, ...]:

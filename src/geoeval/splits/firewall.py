@@ -2,28 +2,34 @@
 
 Training inputs are held against the protected manifest with the same gates that hold splits apart, after their hashes
 were recomputed from bytes; beside that, files are compared as files, so that another name or a link makes no
-difference. This is logical protection; it does not replace a store that training cannot reach.
+difference. What a gate cannot decide is refused like a leak, unless code accepts it by name. This is logical
+protection; it does not replace a store that training cannot reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from geoeval.errors import ConfigError, InputError, LeakageError
-from geoeval.splits.assets import asset_path, image_frame, label_shapes, placed_labels
 from geoeval.splits.evaluation import file_identities
-from geoeval.splits.leakage import check
-from geoeval.splits.manifest import FIXTURE_KEY, Manifest, checked_manifest, is_sealed, padded_hash, sealed_value
-from geoeval.splits.record import DEVELOPMENT, MEMBERS, REVEALING, Sample, sample_from_mapping
-from geoeval.splits.settings import SplitSettings
+from geoeval.splits.leakage import GateResult, check
+from geoeval.splits.manifest import Manifest, checked_manifest
+from geoeval.splits.manifest_table import manifest_table
+from geoeval.splits.record import DEVELOPMENT, FIELDS, REVEALING, Sample, sample_from_mapping
+from geoeval.splits.seals import FIXTURE_KEY, PADDED, is_sealed, sealed_value
+from geoeval.splits.settings import SplitSettings, strictest
 from geoeval.splits.source import SplitSource, source_of
-from geoeval.splits.table import TEXTS, SampleTable, joined
+from geoeval.splits.table import SampleTable, joined
+from geoeval.splits.unproven import believed, checked_unproven, empty_label, require_proof, undecided
 
 _SHOWN = 10
+#: What entries of a manifest hold beside the fields of a record.
+_DERIVED = frozenset(PADDED) - frozenset(FIELDS)
+_FILES = ("raw_image", "processed_image", "label")
 _INPUT, _PROTECTED = "training input", "protected"
 
 
@@ -31,20 +37,25 @@ def assert_training_inputs_safe(
     inputs: Sequence[Sample | Mapping[str, Any]],
     protected_manifest: Manifest,
     *,
+    sha256: str,
     root: Path,
     protected_root: Path | None = None,
     key: bytes | None = None,
+    unproven: Collection[str] = (),
     open_fixture: bool = False,
     workers: int = 1,
 ) -> SplitSource:
-    """Refuse training inputs that touch a protected case in any way that can be known.
+    """Refuse training inputs that touch a protected case, or that cannot be proven not to.
 
     Parameters
     ----------
     inputs
-        What a training run is about to read: records with paths below ``root``.
+        What a training run is about to read: records with paths below ``root``, or entries of a development manifest.
     protected_manifest
         The protected manifest of the split.
+    sha256
+        The published hash of the protected manifest, from where it was published. The hash that the manifest itself
+        names proves nothing: whoever edits a manifest can hash it again.
     root
         Folder of the inputs' files.
     protected_root
@@ -52,53 +63,87 @@ def assert_training_inputs_safe(
         compared by what the manifest says.
     key
         Opens the seal of challenge hashes; needed where the manifest has any. The fixture has a public one.
+    unproven
+        Gates that may stay undecided: ``"identity"``, ``"exact_bytes"``, ``"near_duplicate"``, ``"buffer"``,
+        ``"label_set"``. What they found is refused all the same.
     open_fixture
         True opens a synthetic fixture.
 
     Returns
     -------
     SplitSource
-        The inputs, read and hashed.
+        The inputs, read and hashed. ``table.notes["unproven"]`` says what stayed undecided.
 
     Raises
     ------
     LeakageError
         Naming each input, the protected case, and what links them.
     InputError
-        An input cannot be read, says too little to be checked, or the manifest is not whole.
+        An input cannot be read, a gate cannot be decided (by gate: which side lacks what), or the manifest is not
+        whole or not the published one.
     ConfigError
-        The manifest is sealed and there is no key.
+        The manifest is sealed and there is no key; ``sha256`` is no hash; ``unproven`` names no gate.
     """
-    manifest = checked_manifest(protected_manifest, "protected manifest", open_fixture=open_fixture)
+    accepted = checked_unproven(unproven)
+    if re.fullmatch("[0-9a-f]{64}", str(sha256)) is None:
+        raise ConfigError(f"sha256: expected the 64 hexadecimal digits of the protected manifest, got {sha256!r}")
+    manifest = checked_manifest(protected_manifest, "protected manifest", sha256=sha256, open_fixture=open_fixture)
     if manifest.content["set"] != "protected":
         raise InputError(f"expected the protected manifest, got the one of set {manifest.content['set']!r}")
     if key is None and open_fixture and manifest.mode == "fixture":
         key = FIXTURE_KEY
-    if manifest.content["seal"] is not None and key is None:
+    if key is None and any(entry["split"] == "challenge" for entry in manifest.samples):
         raise ConfigError("the protected manifest is sealed: without its key, challenge hashes cannot be compared")
-    samples = [
-        one if isinstance(one, Sample) else sample_from_mapping(one, f"training input {at + 1}")
-        for at, one in enumerate(inputs)
-    ]
+    samples = [_sample(one, f"training input {at + 1}") for at, one in enumerate(inputs)]
     _require_something_to_check(samples)
     found = _role_violations(samples)
     if found:
         raise _leak(found)
-    source = source_of(samples, root=root, workers=workers, name="training inputs")
     home = root if protected_root is None else protected_root
-    found += _path_violations(source.table, root, manifest, home)
-    found += _sealed_violations(source.table, manifest, key)
-    found += _gate_violations(source.table, protected_table(manifest, home, key), manifest)
-    if found:
-        raise _leak(found)
+    found = _path_violations(samples, root, manifest, home)
+    try:
+        source = source_of(samples, root=root, workers=workers, name="training inputs")
+    except InputError as error:
+        if found:
+            raise _leak(found) from error
+        raise
+    mine, theirs = believed(source.table), manifest_table(manifest, home, key)
+    found += _sealed_violations(mine, manifest, key)
+    settings = gate_settings(manifest)
+    gates = check(joined(_sides(mine, theirs)), settings)
+    failed = [gate for gate in gates if gate.status == "fail" and gate.id != "complete"]
+    if found or failed:
+        raise _leak(found, failed)
+    _refuse_mixed_recipes(gates)
+    open_points = undecided(mine, theirs, manifest, settings, key)
+    require_proof(open_points, accepted)
+    if open_points:
+        says = "; ".join(f"{one.gate}: {one.says}" for one in open_points)
+        source = replace(source, table=replace(source.table, notes={**source.table.notes, "unproven": says}))
     return source
 
 
-def _leak(found: Sequence[str]) -> LeakageError:
-    unique = list(dict.fromkeys(found))
-    more = [f"... and {len(unique) - _SHOWN} more"] if len(unique) > _SHOWN else []
-    lines = "\n".join(f"  {one}" for one in [*unique[:_SHOWN], *more])
+def gate_settings(manifest: Manifest) -> SplitSettings:
+    """What a manifest says its splits are held to, as far as gates between two sides need it."""
+    declared = manifest.content["settings"]
+    return strictest([declared], required=tuple(declared["required"]), witnesses=_SHOWN)
+
+
+def _leak(found: Sequence[str], failed: Sequence[GateResult] = ()) -> LeakageError:
+    """The first links by name, and how many more there are, whatever the number of witnesses."""
+    certain = list(dict.fromkeys(found))
+    count = len(certain) + sum(gate.count for gate in failed)
+    shown = [*certain, *(line for gate in failed for line in _gate_lines(gate))][:_SHOWN]
+    more = [f"... and {count - len(shown)} more"] if count > len(shown) else []
+    lines = "\n".join(f"  {one}" for one in [*shown, *more])
     return LeakageError(f"training inputs touch protected cases:\n{lines}\nTake them out of the training inputs")
+
+
+def _sample(given: Sample | Mapping[str, Any], where: str) -> Sample:
+    """A validated record; what a manifest derived from its files is not a part of it and is made again from them."""
+    if isinstance(given, Sample):
+        return given
+    return sample_from_mapping({name: value for name, value in given.items() if name not in _DERIVED}, where)
 
 
 def _require_something_to_check(samples: Sequence[Sample]) -> None:
@@ -121,24 +166,24 @@ def _role_violations(samples: Iterable[Sample]) -> list[str]:
     ]
 
 
-def _path_violations(table: SampleTable, root: Path, manifest: Manifest, home: Path) -> list[str]:
+def _path_violations(samples: Iterable[Sample], root: Path, manifest: Manifest, home: Path) -> list[str]:
     """Inputs that are the very file of a protected sample: by another name, a link, or a hard link."""
     protected: dict[Any, str] = {}
     for entry in manifest.samples:
-        for asset in ("raw_image", "processed_image", "label"):
+        for asset in _FILES:
             path = home / entry[asset] if asset in entry else None
             if path is not None and path.exists():
                 protected |= dict.fromkeys(file_identities(path), entry["sample_id"])
     out = []
-    for row in range(table.n):
-        for asset in ("raw_image", "processed_image", "label"):
-            path_text = table.text(asset, row)
-            if path_text is None:
+    for one in samples:
+        for asset in _FILES:
+            name = getattr(one, asset)
+            path = None if name is None else root / name
+            if path is None or not path.exists():
                 continue
-            other = next((protected[one] for one in file_identities(root / path_text) if one in protected), None)
+            other = next((protected[same] for same in file_identities(path) if same in protected), None)
             if other is not None:
-                name = table.text("sample_id", row)
-                out.append(f"{name!r}: {asset} {path_text!r} is a file of the protected case {other!r}")
+                out.append(f"{one.sample_id!r}: {asset} {name!r} is a file of the protected case {other!r}")
     return out
 
 
@@ -149,6 +194,7 @@ def _sealed_violations(table: SampleTable, manifest: Manifest, key: bytes | None
         for entry in manifest.samples
         for name in REVEALING
         if name != "provenance_sha256" and is_sealed(entry.get(name))
+        if not (name.startswith("label") and empty_label(entry, key))
     }
     if not sealed or key is None:
         return []
@@ -167,70 +213,24 @@ def _sealed_violations(table: SampleTable, manifest: Manifest, key: bytes | None
     return out
 
 
-def protected_table(manifest: Manifest, root: Path, key: bytes | None) -> SampleTable:
-    """The protected samples as a table: seals opened where the key opens them, labels read where they can be seen."""
-    entries = manifest.samples
-    n = len(entries)
-    columns: dict[str, Any] = {
-        name: [None if is_sealed(entry.get(name)) else entry.get(name) for entry in entries] for name in TEXTS
-    }
-    columns |= {name: [list(entry.get(name, ())) for entry in entries] for name in MEMBERS}
-    codes = [_opened(entry, key) for entry in entries]
-    labels = np.empty(n, dtype=np.object_)
-    labels[:] = [_labels(entry, root) for entry in entries]
-    blank = [np.nan] * 4
-    return SampleTable.of(
-        n,
-        bounds=np.array([entry.get("bbox", blank) for entry in entries], dtype=np.float64).reshape(n, 4),
-        perceptual=np.array([code or 0 for code in codes], dtype=np.uint64),
-        hashed=np.array([code is not None for code in codes], dtype=np.bool_),
-        labels=labels,
-        **columns,
-    )
+def _sides(inputs: SampleTable, protected: SampleTable) -> list[SampleTable]:
+    """The inputs as one split and the protected cases as the other."""
+    return [inputs.with_splits([_INPUT] * inputs.n), protected.with_splits([_PROTECTED] * protected.n)]
 
 
-def _opened(entry: Mapping[str, Any], key: bytes | None) -> int | None:
-    value = entry.get("perceptual_hash")
-    if value is None or (is_sealed(value) and key is None):
-        return None
-    opened = padded_hash(value, entry["sample_id"], key) if is_sealed(value) and key is not None else value
-    return int(opened, 16)
-
-
-def _labels(entry: Mapping[str, Any], root: Path) -> Any:
-    """The label set of a protected case; None where its file cannot be seen."""
-    where = f"protected case {entry['sample_id']!r}"
-    if "label" not in entry or not (root / entry["label"]).is_file():
-        return None
-    shapes = label_shapes(asset_path(root, entry["label"], where), where)
-    if shapes is None:
-        return None
-    image = entry.get("processed_image", entry.get("raw_image"))
-    seen = image is not None and (root / image).is_file()
-    return placed_labels(*shapes, image_frame(asset_path(root, image, where), where) if seen else None)
-
-
-def _gate_violations(inputs: SampleTable, protected: SampleTable, manifest: Manifest) -> list[str]:
-    """What the gates between splits say when the inputs are one split and the protected cases the other."""
-    declared = manifest.content["settings"]
-    settings = SplitSettings(
-        buffer_m=float(declared["buffer_m"]),
-        radius=int(declared["radius"]),
-        identities=tuple(declared["identities"]),
-        required_splits=(),
-    )
-    sides = [inputs.with_splits([_INPUT] * inputs.n), protected.with_splits([_PROTECTED] * protected.n)]
+def _gate_lines(gate: GateResult) -> list[str]:
     out = []
-    for gate in check(joined(sides), settings):
+    for one in gate.witnesses:
+        mine, other = (one.first, one.second) if one.first_split == _INPUT else (one.second, one.first)
+        evidence = ", ".join(f"{name} {value}" for name, value in one.evidence.items())
+        out.append(f"{mine!r}: {one.relation} links it to the protected case {other!r} ({evidence})")
+    return out
+
+
+def _refuse_mixed_recipes(gates: Sequence[GateResult]) -> None:
+    for gate in gates:
         if gate.reason == "evidence_mismatch":
             raise InputError(
                 f"perceptual hashes of the inputs and of the protected manifest come from different recipes: "
                 f"{gate.notes.get('recipes')}; build the manifest again with the libraries in use"
             )
-        if gate.status != "fail":
-            continue
-        for one in gate.witnesses:
-            mine, other = (one.first, one.second) if one.first_split == _INPUT else (one.second, one.first)
-            evidence = ", ".join(f"{name} {value}" for name, value in one.evidence.items())
-            out.append(f"{mine!r}: {one.relation} links it to the protected case {other!r} ({evidence})")
-    return out

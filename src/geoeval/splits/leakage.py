@@ -14,13 +14,16 @@ import numpy as np
 
 from geoeval.model import IntArray, Status
 from geoeval.splits.across import Across
-from geoeval.splits.links import BYTES, Shared, boxes_of, empty_labels, recipes, shared, unknown_values
+from geoeval.splits.links import BYTES, Shared, boxes_of, empty_labels, near_images, recipes, shared, silent_rows
 from geoeval.splits.near import label_across
 from geoeval.splits.record import QUARANTINE
 from geoeval.splits.settings import SplitSettings
 from geoeval.splits.table import SampleTable, joined
 
 GATES: tuple[str, ...] = ("identity", "exact_bytes", "near_duplicate", "buffer", "complete")
+
+#: How many samples a note of the last gate names.
+_FIRST = 5
 
 #: Why a gate failed: one word a gate, and the last gate has two.
 FAILURES: Mapping[str, str] = {
@@ -104,7 +107,7 @@ def check(tables: SampleTable | Sequence[SampleTable], settings: SplitSettings |
     tables
         One table with a split column, or several.
     settings
-        Buffer, radius, fields, demanded splits; the defaults demand no particular split.
+        Buffer, radius, fields, demanded splits; the defaults demand no particular split and no field.
 
     Returns
     -------
@@ -117,7 +120,7 @@ def check(tables: SampleTable | Sequence[SampleTable], settings: SplitSettings |
     >>> [(gate.id, gate.status, gate.reason) for gate in check(table)][:2]
     [('identity', 'fail', 'shared_identity'), ('exact_bytes', 'not_evaluable', 'evidence_missing')]
     """
-    held = settings if settings is not None else SplitSettings(required_splits=())
+    held = settings if settings is not None else SplitSettings(required=(), required_splits=())
     whole = tables if isinstance(tables, SampleTable) else joined(tables)
     split, names = whole.splits()
     inside = np.flatnonzero(split >= 0).astype(np.int64)
@@ -170,7 +173,9 @@ def _by_value(gate: str, seen: _Checked, relations: Sequence[str], notes: Mappin
     witnesses: list[Witness] = []
     for name in relations:
         found = shared(seen.table, name)
-        blank = seen.table.n - len(np.unique(found.row))
+        told = np.zeros(seen.table.n, dtype=np.bool_)
+        told[found.row] = True
+        blank = int((~told).sum())
         if blank:
             unknown[name] = blank
         if not len(found.row):
@@ -193,7 +198,9 @@ def pairs_across(found: Shared, split: IntArray) -> int:
     """
     splits = int(split.max(initial=0)) + 1
     per_value = np.bincount(found.value)
-    _, per_split = np.unique(found.value * splits + split[found.row], return_counts=True)
+    several = per_value[found.value] > 1
+    per_value = per_value[per_value > 1]
+    _, per_split = np.unique(found.value[several] * splits + split[found.row[several]], return_counts=True)
     squares = sum(int(one) for one in np.square(per_value.astype(np.int64)))
     return (squares - sum(int(one) for one in np.square(per_split.astype(np.int64)))) // 2
 
@@ -242,14 +249,13 @@ def _near_duplicate(seen: _Checked) -> GateResult:
     if mixed:
         notes["recipes"] = ", ".join(one or "none declared" for one in mixed)
     elif len(rows):
-        from geoeval.splits.hamming import accidental_pairs, hamming_across
+        from geoeval.splits.hamming import hamming_across
 
-        found = hamming_across(table.perceptual[rows], seen.split[rows], settings.radius, witnesses=settings.witnesses)
+        codes, near = near_images(table, rows, settings)
+        split = seen.split[rows]
+        found = hamming_across(codes, split, settings.radius, witnesses=settings.witnesses, **near)
         counts["perceptual_hash"] = found.count
-        expected = accidental_pairs(len(rows), settings.radius)
-        notes["accidental_pairs"] = (
-            f"{expected:.3g} expected among {len(rows)} unrelated images at {settings.radius} bits"
-        )
+        notes |= _accidents(int(table.confirmed[rows].sum()), len(rows), settings)
         witnesses += _near_witnesses("perceptual_hash", found, rows, seen, "bits")
     same = shared(table, "label_geometry_hash")
     if len(same.row):
@@ -261,6 +267,21 @@ def _near_duplicate(seen: _Checked) -> GateResult:
         witnesses += _near_witnesses("label_set", alike, labelled, seen, "similarity")
     result = _result("near_duplicate", seen, counts, witnesses[: settings.witnesses], unknown, notes)
     return replace(result, status="not_evaluable", reason="evidence_mismatch") if mixed and not result.count else result
+
+
+def _accidents(confirmed: int, n: int, settings: SplitSettings) -> dict[str, str]:
+    """How many pairs of unrelated images to expect, and how far a second hash was there to confirm."""
+    from geoeval.splits.hamming import accidental_pairs
+
+    alone, wide = settings.radius, settings.confirmed_radius
+    expected = f"{accidental_pairs(n, alone):.3g} expected among {n} unrelated images at {alone} bits"
+    if confirmed and wide > alone:
+        more = accidental_pairs(confirmed, wide, confirmed=True)
+        expected += f", {more:.3g} at {wide} bits that a second hash confirms"
+    notes = {"accidental_pairs": expected}
+    if confirmed < n and wide > alone:
+        notes["unconfirmed"] = f"{n - confirmed} images have no second hash and are held to {alone} bits"
+    return notes
 
 
 def _near_witnesses(name: str, found: Across, rows: IntArray, seen: _Checked, unit: str) -> list[Witness]:
@@ -317,7 +338,8 @@ def _complete(table: SampleTable, settings: SplitSettings) -> GateResult:
 
         quarantined = int(pc.sum(pc.equal(table.texts["split"], QUARANTINE)).as_py() or 0)
     homeless = int((split < 0).sum()) - quarantined
-    lacking = unknown_values(table, settings.required) if settings.required else {}
+    silent = silent_rows(table, settings.required)
+    lacking = {name: len(rows) for name, rows in silent.items()}
     counts = {"split_missing": len(missing), "record_invalid": len(table.invalid) + homeless + sum(lacking.values())}
     notes = dict.fromkeys(missing, "this split has no sample")
     notes |= {one.record: one.says for one in table.invalid[: settings.witnesses]}
@@ -327,7 +349,7 @@ def _complete(table: SampleTable, settings: SplitSettings) -> GateResult:
         notes["sample_id"] = f"{twins} samples have the id of another one of their split"
     if homeless:
         notes["split"] = f"{homeless} samples are in no split"
-    notes |= {name: f"required, and {times} samples say nothing" for name, times in lacking.items()}
+    notes |= {name: _said_nothing(table, rows) for name, rows in silent.items()}
     reason = "split_missing" if missing else "record_invalid" if counts["record_invalid"] else None
     status: Status = "fail" if reason else "pass" if names else "not_evaluable"
     return GateResult(
@@ -340,3 +362,9 @@ def _complete(table: SampleTable, settings: SplitSettings) -> GateResult:
         lacking,
         notes,
     )
+
+
+def _said_nothing(table: SampleTable, rows: IntArray) -> str:
+    """How many samples leave a required field open, and the first of them by id."""
+    first = ", ".join(repr(one) for one in table.ids(rows[:_FIRST].tolist()))
+    return f"required, and {len(rows)} samples say nothing, first {first}"

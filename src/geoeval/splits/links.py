@@ -12,7 +12,8 @@ from geoeval.errors import InputError
 from geoeval.model import IntArray
 from geoeval.splits.assets import is_vector
 from geoeval.splits.record import IDENTITIES, MEMBERS, known, tidy
-from geoeval.splits.table import Mask, SampleTable, coded
+from geoeval.splits.settings import SplitSettings
+from geoeval.splits.table import Mask, SampleTable, coded, encoded_column
 
 #: Relations by value: name to the fields whose values are pooled. An image that is raw here and processed there is one.
 BYTES: dict[str, tuple[str, ...]] = {
@@ -23,7 +24,10 @@ BYTES: dict[str, tuple[str, ...]] = {
 
 
 class Shared(NamedTuple):
-    """Which row holds which value: (pairs,) rows and value numbers, sorted by value then row, and the values' texts."""
+    """Which row holds which value: (pairs,) rows and value numbers, sorted by value then row, and the values' texts.
+
+    Values that several rows hold come first, by their text; the others follow without one.
+    """
 
     row: IntArray
     value: IntArray
@@ -54,7 +58,7 @@ def text_pairs(table: SampleTable, fields: Iterable[str]) -> Shared:
     columns = [table.texts[name] for name in fields if name in table.texts]
     if not columns:
         return Shared(np.zeros(0, np.int64), np.zeros(0, np.int64), [])
-    codes, words = coded(pa.concat_arrays(columns))
+    codes, words = encoded_column(pa.concat_arrays(columns))
     rows = np.tile(np.arange(table.n, dtype=np.int64), len(columns))
     return _settled(rows, codes, words)
 
@@ -73,16 +77,20 @@ def member_pairs(table: SampleTable, fields: Iterable[str]) -> Shared:
     names = list(dict.fromkeys(word for word in neat if word is not None))
     place = {word: at for at, word in enumerate(names)}
     again = np.array([-1 if word is None else place[word] for word in neat] + [-1], dtype=np.int64)
-    return _settled(np.concatenate(rows).astype(np.int64), again[codes], names)
+    return _settled(np.concatenate(rows).astype(np.int64), again[codes], pa.array(names, pa.large_string()))
 
 
-def _settled(rows: IntArray, codes: IntArray, words: Sequence[str]) -> Shared:
-    """Pairs without blanks and repeats, sorted by the text of the value and then by row."""
+def _settled(rows: IntArray, codes: IntArray, words: Any) -> Shared:
+    """Pairs without blanks and repeats, sorted by value and then by row."""
     keep = codes >= 0
     rows, codes = rows[keep], codes[keep]
-    order = sorted(range(len(words)), key=words.__getitem__)
+    times = np.bincount(codes, minlength=len(words))
+    again, once = np.flatnonzero(times > 1), np.flatnonzero(times <= 1)
+    texts: list[str] = words.take(again).to_pylist()
+    order = sorted(range(len(texts)), key=texts.__getitem__)
     rank = np.empty(len(words), dtype=np.int64)
-    rank[order] = np.arange(len(words))
+    rank[again[order]] = np.arange(len(again))
+    rank[once] = np.arange(len(again), len(words))
     values = rank[codes]
     by = np.lexsort((rows, values))
     rows, values = rows[by], values[by]
@@ -90,7 +98,7 @@ def _settled(rows: IntArray, codes: IntArray, words: Sequence[str]) -> Shared:
         fresh = np.ones(len(rows), dtype=np.bool_)
         fresh[1:] = (np.diff(rows) != 0) | (np.diff(values) != 0)
         rows, values = rows[fresh], values[fresh]
-    return Shared(rows, values, [words[at] for at in order])
+    return Shared(rows, values, [*(texts[at] for at in order), *[""] * len(once)])
 
 
 def without(found: Shared, rows: IntArray) -> Shared:
@@ -146,7 +154,7 @@ def require_one_recipe(table: SampleTable) -> None:
         )
 
 
-def perceptual_links(table: SampleTable, radius: int) -> tuple[IntArray, IntArray]:
+def perceptual_links(table: SampleTable, settings: SplitSettings) -> tuple[IntArray, IntArray]:
     """Rows with a perceptual hash, and their groups of near-duplicate images in any orientation."""
     from geoeval.splits.hamming import hamming_groups
 
@@ -154,7 +162,18 @@ def perceptual_links(table: SampleTable, radius: int) -> tuple[IntArray, IntArra
     if not len(rows):
         return rows, rows
     require_one_recipe(table)
-    return rows, hamming_groups(table.perceptual[rows], radius)
+    codes, near = near_images(table, rows, settings)
+    return rows, hamming_groups(codes, settings.radius, **near)
+
+
+def near_images(table: SampleTable, rows: IntArray, settings: SplitSettings) -> tuple[Any, dict[str, Any]]:
+    """The codes of some rows, and what else decides whether two of them are near."""
+    from geoeval.splits.hamming import Confirmation
+
+    second = Confirmation(
+        table.confirming[rows], table.confirmed[rows], settings.confirmed_radius, settings.confirming_bits
+    )
+    return table.perceptual[rows], {"looks": table.looks[rows], "confirmation": second}
 
 
 def box_links(table: SampleTable, distance_m: float) -> tuple[IntArray, IntArray]:
@@ -192,12 +211,19 @@ def unknown_values(table: SampleTable, fields: Sequence[str] = (*IDENTITIES, *ME
     >>> unknown_values(SampleTable.of(2, sample_id=["a", "b"], group_id=["g", ""]), ["sample_id", "group_id"])
     {'group_id': 1}
     """
-    out: dict[str, int] = {}
-    for name in fields:
-        said = _said(table, name)
-        if blank := int(table.n - said.sum()):
-            out[name] = blank
-    return out
+    return {name: len(rows) for name, rows in silent_rows(table, fields).items()}
+
+
+def silent_rows(table: SampleTable, fields: Sequence[str]) -> dict[str, IntArray]:
+    """Field to the rows that say nothing in it although they could; see :func:`unknown_values`.
+
+    Examples
+    --------
+    >>> silent_rows(SampleTable.of(2, sample_id=["a", "b"], group_id=["g", ""]), ["group_id"])["group_id"].tolist()
+    [1]
+    """
+    rows = {name: np.flatnonzero(~_said(table, name)).astype(np.int64) for name in fields}
+    return {name: found for name, found in rows.items() if len(found)}
 
 
 def _said(table: SampleTable, name: str) -> Mask:
@@ -210,8 +236,9 @@ def _said(table: SampleTable, name: str) -> Mask:
         said = table.has_box()
     elif name == "perceptual_hash":
         said = table.hashed | np.isin(table.codes("sample_id"), _codes_of(table, table.flat))
-    elif name in table.strata:
-        said = coded(table.strata[name])[0] >= 0
+    elif name == "strata":
+        for column in table.strata.values():
+            said |= coded(column)[0] >= 0
     else:
         said = table.codes(name) >= 0
     if name == "label_geometry_hash" and "label" in table.texts:

@@ -21,7 +21,7 @@ from geoeval.splits.list_grid import Neighbourhood, adjacent
 from geoeval.splits.list_pairs import MOST_PAIRS, Facts, PairTally, involved
 from geoeval.splits.lists import SplitList
 from geoeval.splits.record import REVEALING
-from geoeval.splits.settings import SplitSettings
+from geoeval.splits.settings import LARGEST_RADIUS, SplitSettings
 from geoeval.splits.table import SampleTable, coded
 
 LIST_GATES: tuple[str, ...] = (*GATES, "overlap", "adjacency")
@@ -39,6 +39,8 @@ class Demands:
         Shared ground above which two samples overlap; None does not look.
     neighbourhood
         4 or 8, for a list with a grid index.
+    radius, confirmed_radius, confirming_bits
+        As for :class:`geoeval.splits.settings.SplitSettings`.
     unique
         A column whose different values are counted in pairs.
     require
@@ -52,7 +54,9 @@ class Demands:
     buffer_m: float | None = 2000.0
     min_area_m2: float | None = None
     neighbourhood: Neighbourhood = 8
-    radius: int = 4
+    radius: int = LARGEST_RADIUS
+    confirmed_radius: int = 8
+    confirming_bits: int = 12
     unique: str | None = None
     require: tuple[str, ...] = ()
     splits: tuple[str, ...] = ()
@@ -121,6 +125,9 @@ def check_list(given: SplitList, demands: Demands | None = None) -> ListCheck:
         identities=given.identities,
         buffer_m=0.0 if held.buffer_m is None else held.buffer_m,
         radius=held.radius,
+        confirmed_radius=max(held.radius, held.confirmed_radius),
+        confirming_bits=held.confirming_bits,
+        required=(),
         required_splits=held.splits,
         witnesses=held.pairs,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 from geoeval.errors import InputError
 from geoeval.splits.list_part import ListOptions
 from geoeval.splits.lists import SplitList, named_files, read_split_list
-from geoeval.splits.manifest import SCHEMA, Manifest, is_sealed, read_manifest, sealed_value
+from geoeval.splits.manifest import SCHEMA, Manifest, read_manifest
 from geoeval.splits.record import IDENTITIES, MEMBERS, REVEALING
-from geoeval.splits.settings import SplitSettings
+from geoeval.splits.seals import is_sealed, sealed_value
+from geoeval.splits.settings import strictest
 from geoeval.splits.table import SampleTable, joined
 
 _SOURCES = (".jsonl", ".ndjson")
@@ -86,7 +87,7 @@ def _identities(table: SampleTable) -> tuple[str, ...]:
 def _of_manifests(
     manifests: Sequence[Manifest], paths: Sequence[Path], key: bytes | None, root: Path | None
 ) -> SplitList:
-    from geoeval.splits.firewall import protected_table
+    from geoeval.splits.manifest_table import manifest_table
 
     first = manifests[0].content
     for one, path in zip(manifests[1:], paths[1:], strict=True):
@@ -98,10 +99,11 @@ def _of_manifests(
     sealed = any(is_sealed(entry.get(name)) for one in manifests for entry in one.samples for name in REVEALING)
     tables = []
     for one, path in zip(manifests, paths, strict=True):
-        table = protected_table(one, path.parent if root is None else root, key)
+        table = manifest_table(one, path.parent if root is None else root, key)
         tables.append(_under_seal(table, one, key) if sealed and key is not None else table)
     whole = joined(tables)
-    settings = _settings(first["settings"])
+    declared = first["settings"]
+    settings = strictest([declared], shares=declared["shares"], required_splits=tuple(declared["required_splits"]))
     notes = {
         "manifests": ", ".join(f"{path.name} {one.sha256}" for one, path in zip(manifests, paths, strict=True)),
         "mode": str(first["mode"]),
@@ -138,13 +140,3 @@ def _sealed(value: str | None, name: str, key: bytes) -> str | None:
     if name == "label_geometry_hash" and value in (empty_label_hash(), sealed_value(empty_label_hash(), name, key)):
         return empty_label_hash()
     return value if is_sealed(value) else sealed_value(value, name, key)
-
-
-def _settings(declared: Mapping[str, Any]) -> SplitSettings:
-    return SplitSettings(
-        shares=declared["shares"],
-        buffer_m=float(declared["buffer_m"]),
-        radius=int(declared["radius"]),
-        identities=tuple(declared["identities"]),
-        required_splits=tuple(declared["required_splits"]),
-    )

@@ -17,9 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from geoeval.errors import ConfigError, GeoevalError, InputError
+from geoeval.errors import GeoevalError, InputError
 from geoeval.evidence.canonical import canonical_bytes, digest
-from geoeval.splits.record import DEVELOPMENT, MEMBERS, PROTECTED, QUARANTINE, REVEALING
+from geoeval.splits.record import DEVELOPMENT, MEMBERS, PROTECTED, QUARANTINE, known
+from geoeval.splits.seals import FEW, closed_entry, looks_text, require_key, seal_of
 from geoeval.splits.settings import SplitSettings
 from geoeval.splits.table import TEXTS, SampleTable
 
@@ -30,9 +31,6 @@ SETS: Mapping[str, tuple[str, ...]] = {
     QUARANTINE: (QUARANTINE,),
 }
 Mode = Literal["fixture", "declared", "production"]
-
-#: The key of the synthetic fixture. It is public, and seals nothing that needs sealing.
-FIXTURE_KEY = b"geoeval synthetic fixture: public, seals nothing"
 
 _HASH = "manifest_sha256"
 _KEYS = frozenset(
@@ -53,9 +51,6 @@ _KEYS = frozenset(
         _HASH,
     }
 )
-_SEAL = "hmac-sha256:"
-_PAD = "hmac-pad:"
-_LEAST_KEY = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +101,13 @@ def manifest_of(
     table
         All samples with their splits; those of other sets are left out.
     key
-        Seals the hashes of challenge samples; needed where there are any.
+        Seals the hashes of challenge samples, needed where there are any; and the label sketches of all protected
+        samples, which are left out without a key.
 
     Raises
     ------
     ConfigError
-        There are challenge samples and no key of at least 16 bytes.
+        There are challenge samples and no key, or the key has less than 16 bytes.
     """
     from geoeval.splits import phash
     from geoeval.splits.assets import recipe_id
@@ -119,15 +115,10 @@ def manifest_of(
     roles = SETS[set_name]
     column = table.texts["split"].to_pylist()
     rows = [row for row, split in enumerate(column) if split in roles]
-    sealed = any(column[row] == "challenge" for row in rows)
-    if sealed and (key is None or len(key) < _LEAST_KEY):
-        raise ConfigError(
-            f"challenge samples need a key of at least {_LEAST_KEY} bytes to seal their hashes; keep it outside the "
-            "repository and give it as `key`"
-        )
+    require_key(key, needed=any(column[row] == "challenge" for row in rows))
     entries = [entry_of(table, row) for row in rows]
-    if sealed and key is not None:
-        entries = [sealed_entry(entry, key) if entry["split"] == "challenge" else entry for entry in entries]
+    if set_name != "development":
+        entries = [closed_entry(entry, key) for entry in entries]
     names = {entry["sample_id"] for entry in entries}
     content = {
         "schema": SCHEMA,
@@ -136,9 +127,15 @@ def manifest_of(
         "production_accuracy_use_allowed": mode == "production",
         "source_sha256": source_sha256,
         "settings": settings.described(),
-        "perceptual": {"recipe": phash.RECIPE, "recipe_id": recipe_id(), "radius": settings.radius},
+        "perceptual": {
+            "recipe": phash.RECIPE,
+            "recipe_id": recipe_id(),
+            "radius": settings.radius,
+            "confirmed_radius": settings.confirmed_radius,
+            "confirming_bits": settings.confirming_bits,
+        },
         "gates": gates,
-        "seal": {"split": "challenge", "algorithm": "HMAC-SHA-256", "fields": sorted(_SEALED)} if sealed else None,
+        "seal": seal_of(entries, source_sha256, key),
         "splits": {role: sum(entry["split"] == role for entry in entries) for role in roles},
         "unknown": _unknown(entries, settings),
         "flat": sorted(name for name in table.flat if name in names),
@@ -160,6 +157,12 @@ def entry_of(table: SampleTable, row: int) -> dict[str, Any]:
             entry[name] = sorted(table.members[name][row].as_py() or [])
     if table.hashed[row]:
         entry["perceptual_hash"] = f"{int(table.perceptual[row, 0]):016x}"
+    if table.hashed[row] and table.confirmed[row]:
+        entry["perceptual_looks"] = looks_text(table.perceptual[row], table.confirming[row], int(table.looks[row]))
+    if table.labels is not None and table.labels[row] is not None:
+        from geoeval.splits.labelsketch import sketch
+
+        entry["label_sketch"] = sketch(table.labels[row]) or FEW
     if not np.isnan(table.bounds[row]).any():
         entry["bbox"] = table.bounds[row].tolist()
     strata = {name: column[row].as_py() for name, column in table.strata.items()}
@@ -172,65 +175,10 @@ def _unknown(entries: Sequence[Mapping[str, Any]], settings: SplitSettings) -> d
     """Field to the ids of the samples that say nothing in it: these link nothing."""
     out: dict[str, list[str]] = {}
     for name in (*settings.identities, "bbox", "label_sha256", "perceptual_hash"):
-        blank = [entry["sample_id"] for entry in entries if not entry.get(name)]
+        blank = [entry["sample_id"] for entry in entries if not known(entry.get(name))]
         if blank:
             out[name] = blank
     return out
-
-
-_SEALED = (*REVEALING, "perceptual_hash")
-
-
-def sealed_value(value: str, name: str, key: bytes) -> str:
-    """A hash under HMAC-SHA-256; raw and processed images share one domain, so that one finds the other.
-
-    Examples
-    --------
-    >>> a = sealed_value("ab", "raw_image_sha256", b"k" * 16)
-    >>> a == sealed_value("ab", "processed_image_sha256", b"k" * 16), a == sealed_value("ab", "label_sha256", b"k" * 16)
-    (True, False)
-    """
-    domain = "image_sha256" if name.endswith("image_sha256") else name
-    return _SEAL + hmac.digest(key, f"geoeval/seal/1|{domain}|{value}".encode(), "sha256").hex()
-
-
-def padded_hash(value: str, sample_id: str, key: bytes) -> str:
-    """A perceptual hash under a pad that only the key gives back; padding twice opens it.
-
-    A keyed digest of the hash could be compared for equality only, and near-duplicates of a challenge image would pass.
-
-    Examples
-    --------
-    >>> one = padded_hash("00000000000000ff", "a", b"k" * 16)
-    >>> padded_hash(one, "a", b"k" * 16)
-    '00000000000000ff'
-    """
-    pad = int.from_bytes(hmac.digest(key, f"geoeval/pad/1|{sample_id}".encode(), "sha256")[:8], "big")
-    opened = value.removeprefix(_PAD)
-    turned = f"{int(opened, 16) ^ pad:016x}"
-    return turned if value.startswith(_PAD) else _PAD + turned
-
-
-def sealed_entry(entry: Mapping[str, Any], key: bytes) -> dict[str, Any]:
-    """An entry whose hashes tell nothing without the key."""
-    out = dict(entry)
-    for name in REVEALING:
-        if name in out:
-            out[name] = sealed_value(out[name], name, key)
-    if "perceptual_hash" in out:
-        out["perceptual_hash"] = padded_hash(out["perceptual_hash"], out["sample_id"], key)
-    return out
-
-
-def is_sealed(value: object) -> bool:
-    """True for a value that only a key opens.
-
-    Examples
-    --------
-    >>> is_sealed("hmac-sha256:00"), is_sealed("00"), is_sealed(None)
-    (True, False, False)
-    """
-    return isinstance(value, str) and value.startswith((_SEAL, _PAD))
 
 
 def read_manifest(path: Path, *, sha256: str | None = None, open_fixture: bool = False) -> Manifest:
@@ -299,4 +247,9 @@ def checked_manifest(
     strays = {entry["split"] for entry in content["samples"]} - set(SETS[content["set"]])
     if ids != sorted(set(ids)) or strays:
         raise InputError(f"{name}: ids must be unique and sorted, and splits of this set; strays: {sorted(strays)}")
+    if content["mode"] == "production":
+        from geoeval.splits.production import production_problems
+
+        if problems := production_problems(content):
+            raise InputError(f"{name}: says mode 'production' and does not keep its promise: {'; '.join(problems)}")
     return manifest

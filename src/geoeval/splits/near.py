@@ -10,7 +10,7 @@ from geoeval.splits.table import SampleTable
 
 
 def labelled_rows(table: SampleTable) -> IntArray:
-    """Rows whose label geometries were read."""
+    """Rows whose label geometries were read, or opened from a sketch."""
     if table.labels is None:
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero([one is not None for one in table.labels]).astype(np.int64)

@@ -3,6 +3,11 @@
 Recipe        each band is stretched from its 2nd to its 98th percentile to 0..255 (so a 16-bit tile does not clip to a
               constant), cells without data get the median of the band, the bands are averaged, and pHash takes the
               8 x 8 lowest frequencies.
+Confirmation  a second hash of the same image (dHash: which cells of a 9 x 8 thumbnail are darker than the next one) has
+              to agree where the first one is off by more than the radius.
+Masks         values that a mask hides are looked at as well, where they are not all alike: a mask over a copy does not
+              make it another image. Such an image has two looks.
+Large images  are reduced by block means while they are read, so that memory does not grow with them.
 Orientations  eight codes, one for each flip and rotation; the first is the image as it is. The least of the eight is
               canonical, which serves equality only: near copies may have another least code, so compare all eight.
 Flat tiles    hashes of tiles without structure are noise or all alike: :func:`is_flat` finds them, and they are to be
@@ -13,7 +18,7 @@ Versions      hash bits move between versions of libraries. Codes are comparable
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,8 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from geoeval.errors import GeoevalError, InputError
+from geoeval.errors import GeoevalError
 from geoeval.model import FloatArray
+from geoeval.splits.image_reading import PIXEL_LIMIT, REDUCED_ABOVE, read_image
 
 UIntArray = NDArray[np.uint64]
 ByteArray = NDArray[np.uint8]
@@ -40,58 +46,112 @@ RECIPE: Mapping[str, Any] = {
     "highfreq_factor": 4,
     "stretch_percentiles": (2, 98),
     "orientations": 8,
+    "confirming": "imagehash.dhash",
+    "reduced_above_pixels": REDUCED_ABOVE,
+    "looks": "as masked, and without the mask where it hides more than one value",
     "versions": {name: version(name) for name in ("imagehash", "pillow", "numpy", "scipy")},
 }
-
-#: Most values (width x height x bands) that are read of one image.
-PIXEL_LIMIT = 100_000_000
 
 _FLAT_DEVIATION = 4.0
 _LEAST_VALID = 0.05
 _THUMBNAIL = 32
 
-#: Codes of the golden images, in the eight orientations.
-_GOLDEN: Mapping[str, tuple[int, ...]] = {
+#: Codes of the golden images, in the eight orientations, and their second codes.
+_GOLDEN: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "blobs": (
-        0x93936C6C6C727C64,
-        0xC63939C639D829CE,
-        0xC6C6393939272D39,
-        0x936C6C936C8D7893,
-        0xC03F3FC63A3BC4C0,
-        0x95956A6C6F91916A,
-        0x956A6A936E6C9195,
-        0xC0C03F393BC6C43F,
+        (
+            0x93936C6C6C727C64,
+            0xC63939C639D829CE,
+            0xC6C6393939272D39,
+            0x936C6C936C8D7893,
+            0xC03F3FC63A3BC4C0,
+            0x95956A6C6F91916A,
+            0x956A6A936E6C9195,
+            0xC0C03F393BC6C43F,
+        ),
+        (
+            0xF8F8F8F8F8F8F8F8,
+            0xE0E0E0E0E0E0E0E0,
+            0xE0E0E0E0E0E0E0E0,
+            0xF8F8F8F8F8F8F8F8,
+            0xC0C0C0C0C0C0C0C0,
+            0xFCFCFCFCFCF8FCF8,
+            0xF8FCF8FCFCFCFCFC,
+            0xC0C0C0C0C0C0C0C0,
+        ),
     ),
     "wedge": (
-        0xD57A3D154AA550F8,
-        0x80D56AB71F0F2752,
-        0x822B6A4A1FF0A7AD,
-        0xD7813FE24A5A7207,
-        0x85CB65F369B448B4,
-        0xD06132592C5E3F5E,
-        0xD09E32A62CA1BFE1,
-        0x8734670C790BFA4B,
+        (
+            0xD57A3D154AA550F8,
+            0x80D56AB71F0F2752,
+            0x822B6A4A1FF0A7AD,
+            0xD7813FE24A5A7207,
+            0x85CB65F369B448B4,
+            0xD06132592C5E3F5E,
+            0xD09E32A62CA1BFE1,
+            0x8734670C790BFA4B,
+        ),
+        (
+            0x4A370FC7E1F8FEFF,
+            0x0080E0701C071304,
+            0x0413071C70E08000,
+            0xFFFEF8E1C70F374A,
+            0xDD6FF7BFDBEDFEF7,
+            0x1080482402100904,
+            0x0409100224488010,
+            0xF7FEEDDBBFF76FDD,
+        ),
     ),
     "fields": (
-        0xB307839A1D4AF4EC,
-        0xE6ADD6314AE1A156,
-        0xE652D6CE4A1EA1A9,
-        0xB3F883641FB4F403,
-        0xB307839A1D4BF4E8,
-        0xE6ADD6314AE1A156,
-        0xE652D6CE4A1EA1A9,
-        0xB3F883641FB4F403,
+        (
+            0xB307839A1D4AF4EC,
+            0xE6ADD6314AE1A156,
+            0xE652D6CE4A1EA1A9,
+            0xB3F883641FB4F403,
+            0xB307839A1D4BF4E8,
+            0xE6ADD6314AE1A156,
+            0xE652D6CE4A1EA1A9,
+            0xB3F883641FB4F403,
+        ),
+        (
+            0xD8D806003E1BD999,
+            0x666427837F9FE4E4,
+            0xE4E49F7F83276466,
+            0x99D91B3E0006D8D8,
+            0xD8D806013E1BD999,
+            0x646427837B9FE4E4,
+            0xE4E49F7B83276464,
+            0x99D91B3E0106D8D8,
+        ),
     ),
 }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageCodes:
-    """The eight codes of an image, the least of them, and whether it is too flat for them to mean anything."""
+    """The codes of an image, eight for each of its looks, and whether it is too flat for them to mean anything.
+
+    Parameters
+    ----------
+    codes, confirming
+        (8 x looks,) first and second hashes in the eight orientations of each look.
+    flat
+        True where no look holds enough to be compared; the codes are those of the first look then.
+    """
 
     codes: UIntArray
-    canonical: np.uint64
+    confirming: UIntArray
     flat: bool
+
+    @property
+    def canonical(self) -> np.uint64:
+        """The least of the eight codes of the first look, which serves equality only."""
+        return np.uint64(self.codes[:8].min())
+
+    @property
+    def looks(self) -> int:
+        """How many ways there are to look at the image."""
+        return len(self.codes) // 8
 
 
 def to_8bit(bands: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> ByteArray:
@@ -132,9 +192,26 @@ def codes_of(image: ByteArray) -> UIntArray:
     >>> bool(codes[0] == codes_of(np.fliplr(ramp))[2])
     True
     """
+    _require_8bit(image)
+    return np.array([_phash(turned) for turned in orientations(image)], dtype=np.uint64)
+
+
+def confirming_codes_of(image: ByteArray) -> UIntArray:
+    """The second codes of an 8-bit image in its eight orientations, as :func:`codes_of`.
+
+    Examples
+    --------
+    >>> ramp = np.tile(np.arange(64, dtype=np.uint8), (64, 1))
+    >>> [f"{code:016x}" for code in confirming_codes_of(ramp)[:2].tolist()]
+    ['ffffffffffffffff', '0000000000000000']
+    """
+    _require_8bit(image)
+    return np.array([_dhash(turned) for turned in orientations(image)], dtype=np.uint64)
+
+
+def _require_8bit(image: ByteArray) -> None:
     if image.dtype != np.uint8 or image.ndim != 2:
         raise ValueError(f"image must be 8-bit (rows, columns), got {image.dtype} of shape {image.shape}")
-    return np.array([_phash(turned) for turned in orientations(image)], dtype=np.uint64)
 
 
 def orientations(image: NDArray[Any]) -> list[NDArray[Any]]:
@@ -169,51 +246,71 @@ def is_flat(image: ByteArray) -> bool:
 
 
 def array_codes(bands: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> ImageCodes:
-    """Codes of a raster that is in memory; arguments as for :func:`to_8bit`."""
-    image = to_8bit(bands, valid)
-    codes = codes_of(image)
-    share = 1.0 if valid is None else float(np.mean(valid))
-    return ImageCodes(codes, np.uint64(codes.min()), share < _LEAST_VALID or is_flat(image))
+    """Codes of a raster that is in memory; arguments as for :func:`to_8bit`.
+
+    Examples
+    --------
+    >>> ground = np.add.outer(np.arange(64) ** 2, np.arange(64))
+    >>> hidden = np.ones((64, 64), dtype=bool)
+    >>> hidden[:60] = False
+    >>> seen, masked = array_codes(ground), array_codes(ground, hidden)
+    >>> seen.looks, masked.looks, (masked.codes[8:] == seen.codes).all()
+    (1, 2, np.True_)
+    """
+    unmasked = bands if valid is not None and hides_something(bands, valid) else None
+    return _codes_of_looks(bands, valid, unmasked)
+
+
+def _codes_of_looks(bands: NDArray[Any], valid: NDArray[np.bool_] | None, unmasked: NDArray[Any] | None) -> ImageCodes:
+    looks = [_look(to_8bit(bands, valid), 1.0 if valid is None else float(np.mean(valid)))]
+    if unmasked is not None:
+        looks.append(_look(to_8bit(unmasked), 1.0))
+    return joined_codes(looks)
+
+
+def _look(image: ByteArray, share: float) -> ImageCodes:
+    return ImageCodes(codes_of(image), confirming_codes_of(image), share < _LEAST_VALID or is_flat(image))
+
+
+def joined_codes(images: Sequence[ImageCodes]) -> ImageCodes:
+    """All looks of some images of one sample, each once; flat ones only where there are no others."""
+    kept = [one for one in images if not one.flat] or list(images[:1])
+    pairs = {
+        (first.tobytes(), second.tobytes()): (first, second)
+        for one in kept
+        for first, second in zip(one.codes.reshape(-1, 8), one.confirming.reshape(-1, 8), strict=True)
+    }
+    firsts, seconds = zip(*pairs.values(), strict=True)
+    return ImageCodes(np.concatenate(firsts), np.concatenate(seconds), all(one.flat for one in images))
+
+
+def hides_something(bands: NDArray[Any], valid: NDArray[np.bool_]) -> bool:
+    """True where a mask hides values that are not all alike, as fill values would be."""
+    stack = np.asarray(bands)
+    stack = stack[None] if stack.ndim == 2 else stack
+    for band, has_data in zip(stack, np.broadcast_to(valid, stack.shape), strict=True):
+        hidden = band[~has_data]
+        hidden = hidden[np.isfinite(hidden)]
+        if hidden.size and hidden.min() != hidden.max():
+            return True
+    return False
 
 
 def image_codes(path: str | Path, *, pixel_limit: int = PIXEL_LIMIT) -> ImageCodes:
-    """Codes of an image file.
-
-    Its header is read first, so that a small file that would unpack to a huge image is refused before it does.
+    """Codes of an image file, read by :func:`geoeval.splits.image_reading.read_image`.
 
     Parameters
     ----------
     pixel_limit
-        Most values (width x height x bands) to read.
+        Most values (width x height x bands) to decode.
 
     Raises
     ------
     InputError
         Where the file is missing, empty, not a raster, complex-valued, damaged or above the limit.
     """
-    import rasterio
-    from rasterio.errors import NotGeoreferencedWarning, RasterioError
-
-    file = Path(path)
-    if not file.is_file():
-        raise InputError(f"{str(path)!r}: there is no such file; correct the path or leave the sample out")
-    if not file.stat().st_size:
-        raise InputError(f"{str(path)!r}: the image has 0 bytes; fetch it again or leave the sample out")
-    import warnings
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotGeoreferencedWarning)
-            with rasterio.open(file) as source:
-                _refuse_large(str(path), source.width, source.height, source.count, pixel_limit)
-                if any(np.dtype(kind).kind == "c" for kind in source.dtypes):
-                    raise InputError(f"{str(path)!r}: complex values cannot be hashed; give amplitudes")
-                bands = [k for k, role in enumerate(source.colorinterp, start=1) if role.name != "alpha"]
-                if not bands:
-                    raise InputError(f"{str(path)!r}: the image has no band beside its mask")
-                return array_codes(source.read(bands), source.read_masks(bands) > 0)
-    except RasterioError as error:
-        raise InputError(f"{str(path)!r}: cannot be read as an image: {error}") from error
+    image = read_image(path, pixel_limit)
+    return _codes_of_looks(image.bands, image.valid, image.unmasked)
 
 
 def check_golden() -> None:
@@ -225,8 +322,9 @@ def check_golden() -> None:
         Names the image and the versions in use.
     """
     for name, image in golden_images().items():
-        found = array_codes(image).codes
-        moved = int(np.bitwise_count(found ^ np.array(_GOLDEN[name], dtype=np.uint64)).sum())
+        found = array_codes(image)
+        known = np.array(_GOLDEN[name], dtype=np.uint64)
+        moved = int(np.bitwise_count(np.stack([found.codes, found.confirming]) ^ known).sum())
         if moved:
             raise GeoevalError(
                 f"perceptual hash: {moved} bits of the golden image {name!r} differ from recipe {RECIPE_VERSION} under "
@@ -268,13 +366,15 @@ def _phash(image: NDArray[Any]) -> int:
     from PIL import Image
 
     size, factor = RECIPE["hash_size"], RECIPE["highfreq_factor"]
-    bits = imagehash.phash(Image.fromarray(np.ascontiguousarray(image)), hash_size=size, highfreq_factor=factor).hash
-    return int.from_bytes(np.packbits(bits.reshape(-1)).tobytes(), "big")
+    return _number(imagehash.phash(Image.fromarray(np.ascontiguousarray(image)), size, factor))
 
 
-def _refuse_large(path: str, width: int, height: int, bands: int, limit: int) -> None:
-    if width * height * bands > limit:
-        raise InputError(
-            f"{path!r}: {width} x {height} cells in {bands} bands are more than {limit:,} values; "
-            "is it a tile? Raise pixel_limit if it is meant to be that large"
-        )
+def _dhash(image: NDArray[Any]) -> int:
+    import imagehash
+    from PIL import Image
+
+    return _number(imagehash.dhash(Image.fromarray(np.ascontiguousarray(image)), RECIPE["hash_size"]))
+
+
+def _number(found: Any) -> int:
+    return int.from_bytes(np.packbits(found.hash.reshape(-1)).tobytes(), "big")

@@ -14,8 +14,8 @@ from typing import Any
 
 from geoeval.errors import InputError
 from geoeval.evidence.canonical import canonical_bytes, digest
-from geoeval.splits.assets import asset_path
-from geoeval.splits.record import ASSETS, CONTRACT, known
+from geoeval.splits.assets import asset_path, is_vector
+from geoeval.splits.record import ASSETS, CONTRACT, MEMBERS, known
 from geoeval.splits.source import SplitSource, read_source
 from geoeval.splits.table import SampleTable
 
@@ -25,18 +25,12 @@ PROVENANCE_SCHEMA = "geoeval/provenance/1"
 #: What every record must say in production, beside its id.
 REQUIRED: tuple[str, ...] = (*CONTRACT, *ASSETS, "provenance_sha256")
 
-_PROVENANCE_KEYS = frozenset(
-    {
-        "schema",
-        "sample_id",
-        "raw_image_sha256",
-        "processed_image_sha256",
-        "label_sha256",
-        "origin",
-        "licence",
-        "acquired",
-    }
-)
+#: What a provenance record says of its sample, and beside that of where it comes from.
+_BOUND = ("sample_id", "raw_image_sha256", "processed_image_sha256", "label_sha256")
+_ORIGIN = ("origin", "licence", "acquired")
+_PROVENANCE_KEYS = frozenset({"schema", *_BOUND, *_ORIGIN})
+
+_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +119,27 @@ def _prove(table: SampleTable, row: int, root: Path, listed: Mapping[str, tuple[
                 f"{name}: {asset} {path!r} has {size} bytes and hash {sha256}; the asset manifest says "
                 f"{listed[path][1]} bytes and {listed[path][0]}"
             )
-    _check_provenance(table, row, asset_path(root, str(table.text("provenance", row)), f"{name}: provenance"), name)
+    said = {field: table.text(field, row) for field in _BOUND}
+    check_provenance(said, asset_path(root, str(table.text("provenance", row)), f"{name}: provenance"), name)
 
 
-def _check_provenance(table: SampleTable, row: int, path: Path, name: str) -> None:
+def check_provenance(entry: Mapping[str, Any], path: Path, name: str) -> None:
+    """Refuse a provenance record that is not exactly of its schema, or binds something else than its sample says.
+
+    Parameters
+    ----------
+    entry
+        The sample's id and the hashes of its images and its label: a record, or an entry of a manifest.
+    path
+        The provenance record.
+    name
+        What to call the sample in a message.
+
+    Raises
+    ------
+    InputError
+        Naming the sample and the field.
+    """
     try:
         content: Any = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -136,12 +147,66 @@ def _check_provenance(table: SampleTable, row: int, path: Path, name: str) -> No
     if not isinstance(content, dict) or set(content) != _PROVENANCE_KEYS or content["schema"] != PROVENANCE_SCHEMA:
         found = sorted(set(content) ^ _PROVENANCE_KEYS) if isinstance(content, dict) else type(content).__name__
         raise InputError(f"{name}: provenance must be exactly {PROVENANCE_SCHEMA!r}; fields that differ: {found}")
-    for field in ("sample_id", "raw_image_sha256", "processed_image_sha256", "label_sha256"):
-        if content[field] != table.text(field, row):
+    for field in _BOUND:
+        if content[field] != entry.get(field):
             raise InputError(
                 f"{name}: provenance {path.name!r} binds {field} {content[field]!r}, the record has "
-                f"{table.text(field, row)!r}"
+                f"{entry.get(field)!r}"
             )
-    for field in ("origin", "licence", "acquired"):
+    for field in _ORIGIN:
         if not isinstance(content[field], str) or not known(content[field]):
             raise InputError(f"{name}: provenance {path.name!r} must say its {field}, got {content[field]!r}")
+
+
+def production_problems(content: Mapping[str, Any]) -> list[str]:
+    """Where a manifest of mode ``production`` lacks what that mode promises; none where it keeps its promise.
+
+    Spared are the perceptual hash of an image that is listed as flat, the geometry of a label that is no vector file,
+    and the features of a label that holds none (under a seal, nobody can tell). A sealed hash counts as given.
+
+    Parameters
+    ----------
+    content
+        A manifest without its own hash.
+
+    Examples
+    --------
+    >>> gates = {name: {"status": "pass"} for name in ("identity", "exact_bytes", "near_duplicate", "buffer")}
+    >>> content = {"settings": {"required": list(REQUIRED)}, "gates": gates, "flat": [], "samples": []}
+    >>> production_problems(content)
+    ["gate complete: None; each must be 'pass'"]
+    """
+    from geoeval.splits.leakage import GATES
+
+    required = content["settings"].get("required", ())
+    missing = [name for name in REQUIRED if name not in required]
+    out = [f"settings.required leaves out {', '.join(missing)}"] if missing else []
+    for gate in dict.fromkeys((*GATES, *content["gates"])):
+        status = content["gates"].get(gate, {}).get("status")
+        if status != "pass":
+            out.append(f"gate {gate}: {status}; each must be 'pass'")
+    flat = frozenset(content["flat"])
+    open_fields = ((entry["sample_id"], _open_fields(entry, flat)) for entry in content["samples"])
+    silent = [(name, fields) for name, fields in open_fields if fields]
+    out += [f"sample {name!r} says nothing in {', '.join(fields)}" for name, fields in silent[:_SHOWN]]
+    if len(silent) > _SHOWN:
+        out.append(f"{len(silent) - _SHOWN} more samples say nothing in a required field")
+    return out
+
+
+def _open_fields(entry: Mapping[str, Any], flat: frozenset[str]) -> list[str]:
+    """Required fields in which an entry says nothing although it could."""
+    from geoeval.splits.links import empty_label_hash
+    from geoeval.splits.seals import is_sealed
+
+    shapes = entry.get("label_geometry_hash")
+    spared = {"perceptual_hash"} if entry["sample_id"] in flat else set()
+    if known(entry.get("label")) and not is_vector(str(entry["label"])):
+        spared.add("label_geometry_hash")
+    if shapes == empty_label_hash() or is_sealed(shapes):
+        spared |= set(MEMBERS)
+    silent = {name for name in REQUIRED if not known(entry.get(name))} - spared
+    if not known(entry.get("crs")) or str(entry["crs"]).strip().lower() == "pixel":
+        # Bounds without a place on Earth keep no distance.
+        silent.add("bbox")
+    return [name for name in REQUIRED if name in silent]

@@ -120,7 +120,7 @@ def propose(
         raise ConfigError("blocks and clusters exclude each other; give one of them")
     given = {ALIASES.get(role, role): share for role, share in (shares or SHARES).items()}
     settings = SplitSettings(
-        shares=given, buffer_m=buffer_m, buffer_mode="quarantine", block_m=side_m, required_splits=()
+        shares=given, buffer_m=buffer_m, buffer_mode="quarantine", block_m=side_m, required=(), required_splits=()
     )
     box = np.asarray(bounds, dtype=np.float64).reshape(-1, 4)
     systems = np.full(len(box), crs, dtype=np.object_) if isinstance(crs, str) else np.array(crs, dtype=np.object_)

@@ -54,6 +54,9 @@ REVEALING: tuple[str, ...] = (
     "record_sha256",
 )
 
+#: What no record can be without.
+ALWAYS: tuple[str, ...] = ("sample_id", "task")
+
 #: What the contract asks of every sample, beside its id.
 CONTRACT: tuple[str, ...] = (
     "task",
@@ -151,6 +154,8 @@ def known(value: object) -> bool:
         return value.strip().casefold() not in _BLANKS
     if isinstance(value, list | tuple):
         return any(known(one) for one in value)
+    if isinstance(value, Mapping):
+        return any(known(one) for one in value.values())
     return True
 
 
@@ -244,7 +249,7 @@ def checked(sample: Sample, where: str) -> Sample:
         Naming the record and field.
     """
     name = f"{where}, record {sample.sample_id!r}"
-    for required in ("sample_id", "task"):
+    for required in ALWAYS:
         if not known(getattr(sample, required)):
             raise InputError(f"{name}: {required} must say something, got {getattr(sample, required)!r}")
     _check_box(sample, name)

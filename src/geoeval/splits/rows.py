@@ -16,12 +16,14 @@ from geoeval.splits.table import Invalid
 
 OnInvalid = Literal["refuse", "list"]
 
+_SHOWN = 10
+
 #: Where a record stands, and what reads it.
 Row = tuple[str, Callable[[], Sample]]
 
 
 def records(path: Path, on_invalid: OnInvalid, invalid: list[Invalid]) -> Iterator[Sample]:
-    """Validated records of a file, one at a time; what cannot be used is refused or listed."""
+    """Validated records of a file, one at a time; what cannot be used is listed, or refused all at once at the end."""
     ending = path.suffix.lower()
     if not path.is_file():
         raise InputError(f"{path.name}: expected a source of samples (.jsonl or .parquet), found no such file")
@@ -31,13 +33,22 @@ def records(path: Path, on_invalid: OnInvalid, invalid: list[Invalid]) -> Iterat
         rows = _parquet_rows(path)
     else:
         raise InputError(f"{path.name}: a source is JSON Lines (.jsonl) or GeoParquet (.parquet), got {ending!r}")
+    refused: list[str] = []
+    number = 0
     for where, read in rows:
         try:
             yield read()
         except InputError as error:
-            if on_invalid == "refuse":
-                raise
-            invalid.append(Invalid(where, str(error)))
+            if on_invalid == "list":
+                invalid.append(Invalid(where, str(error)))
+                continue
+            number += 1
+            if number <= _SHOWN:
+                refused.append(str(error))
+    if number > _SHOWN:
+        refused.append(f"… and {number - _SHOWN} more records")
+    if refused:
+        raise InputError("\n".join(refused))
 
 
 def _json_rows(path: Path) -> Iterator[Row]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from geoeval.errors import ConfigError, nearest_spelling
-from geoeval.splits.record import FIELDS, IDENTITIES, MEMBERS, ROLES
+from geoeval.splits.record import CONTRACT, FIELDS, IDENTITIES, MEMBERS, ROLES
 
 BufferMode = Literal["merge", "quarantine"]
+
+#: Bits within which two perceptual hashes are near-duplicates without further evidence.
+LARGEST_RADIUS = 4
 
 SHARES: Mapping[str, float] = {
     "train": 0.6,
@@ -43,11 +46,17 @@ class SplitSettings:
     block_m
         Side of a block in quarantine mode; None means ten buffers.
     radius
-        Largest Hamming distance of perceptual hashes that counts as a near-duplicate.
+        Largest Hamming distance of perceptual hashes that counts as a near-duplicate by itself, at most 4: farther ones
+        are too often accidents.
+    confirmed_radius
+        Largest Hamming distance that counts where a second hash confirms it; ``radius`` turns this off.
+    confirming_bits
+        Largest Hamming distance of second hashes that confirms.
     identities
         Fields that two splits may not share; one that is left out is named in the manifests.
     required
-        Fields that every record must say something in.
+        Fields that every record must say something in, beside its id; all of the contract unless told otherwise. ``()``
+        takes whatever is there.
     required_splits
         Roles that must be there; None means those with a share.
     witnesses
@@ -65,9 +74,11 @@ class SplitSettings:
     buffer_m: float = 2000.0
     buffer_mode: BufferMode = "merge"
     block_m: float | None = None
-    radius: int = 4
+    radius: int = LARGEST_RADIUS
+    confirmed_radius: int = 8
+    confirming_bits: int = 12
     identities: tuple[str, ...] = (*IDENTITIES, *MEMBERS)
-    required: tuple[str, ...] = ()
+    required: tuple[str, ...] = CONTRACT
     required_splits: tuple[str, ...] | None = None
     witnesses: int = 100
 
@@ -82,8 +93,7 @@ class SplitSettings:
             raise ConfigError(f"buffer_m: must be a distance of 0 to 1,000,000 m, got {self.buffer_m!r}")
         if self.block_m is not None and not (math.isfinite(self.block_m) and self.block_m > 0):
             raise ConfigError(f"block_m: must be a length above 0 m, got {self.block_m!r}")
-        if not 0 <= self.radius <= 15:
-            raise ConfigError(f"radius: must lie in [0, 15] bits of 64, got {self.radius!r}")
+        self._check_radii()
         if self.buffer_mode not in ("merge", "quarantine"):
             raise ConfigError(f"buffer_mode: must be 'merge' or 'quarantine', got {self.buffer_mode!r}")
         if self.witnesses < 1:
@@ -96,6 +106,20 @@ class SplitSettings:
         for name in self.required:
             if name not in FIELDS:
                 raise ConfigError(f"required: unknown field {name!r}; {nearest_spelling(name, FIELDS)}")
+
+    def _check_radii(self) -> None:
+        if not 0 <= self.radius <= LARGEST_RADIUS:
+            raise ConfigError(
+                f"radius: must lie in [0, {LARGEST_RADIUS}] bits of 64, got {self.radius!r}; farther images are too "
+                "often alike by accident. Set confirmed_radius, within which a second hash has to agree"
+            )
+        if not self.radius <= self.confirmed_radius <= 15:
+            raise ConfigError(
+                f"confirmed_radius: must lie in [radius, 15] = [{self.radius}, 15] bits of 64, "
+                f"got {self.confirmed_radius!r}"
+            )
+        if not 0 <= self.confirming_bits <= 24:
+            raise ConfigError(f"confirming_bits: must lie in [0, 24] bits of 64, got {self.confirming_bits!r}")
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -117,8 +141,10 @@ class SplitSettings:
             "buffer_mode": self.buffer_mode,
             "block_m": self.block,
             "radius": self.radius,
+            "confirmed_radius": self.confirmed_radius,
+            "confirming_bits": self.confirming_bits,
             "identities": list(self.identities),
-            "required": list(self.required),
+            "required": [name for name in FIELDS if name in self.required],
             "required_splits": list(self.demanded),
         }
 
@@ -128,3 +154,28 @@ class SplitSettings:
         if self.buffer_mode == "merge":
             return None
         return self.block_m or max(10 * self.buffer_m, 1.0)
+
+
+def strictest(declared: Sequence[Mapping[str, Any]], **more: Any) -> SplitSettings:
+    """What manifests are held to between them: the widest limits of any, and every identity that one holds apart.
+
+    Parameters
+    ----------
+    declared
+        The ``settings`` of manifests.
+    more
+        Further settings; by default no field and no split is required.
+
+    Examples
+    --------
+    >>> one, two = SplitSettings(buffer_m=100.0).described(), SplitSettings(identities=("group_id",)).described()
+    >>> held = strictest([one, two])
+    >>> held.buffer_m, held.required, len(held.identities)
+    (2000.0, (), 8)
+    """
+    widest: dict[str, Any] = {
+        name: max(one[name] for one in declared)
+        for name in ("buffer_m", "radius", "confirmed_radius", "confirming_bits")
+    }
+    identities = tuple(dict.fromkeys(name for one in declared for name in one["identities"]))
+    return SplitSettings(**{**widest, "identities": identities, "required": (), "required_splits": (), **more})

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,14 +20,18 @@ from geoeval.splits.assets import (
     Frame,
     asset_path,
     image_frame,
-    is_vector,
     label_shapes,
     placed_labels,
     recipe_id,
 )
-from geoeval.splits.record import MEMBERS, Sample, missing_fields, record_hash
+from geoeval.splits.placement import placed
+from geoeval.splits.record import Sample, record_hash
+from geoeval.splits.required import hopeless_fields, refuse_silent, silent_fields
 from geoeval.splits.rows import OnInvalid, records
 from geoeval.splits.table import Invalid, SampleTable, table_of
+
+if TYPE_CHECKING:
+    from geoeval.splits.phash import ImageCodes
 
 _SHOWN = 5
 
@@ -55,11 +59,11 @@ class SplitSource:
 class Settled:
     """A sample whose hashes were recomputed from the bytes at hand.
 
-    ``codes`` holds the perceptual hashes of the eight orientations, None where no image was read or it is flat.
+    ``codes`` holds the perceptual hashes of all its looks, None where no image was read or all are flat.
     """
 
     sample: Sample
-    codes: Any = None
+    codes: ImageCodes | None = None
     flat: bool = False
     labels: Any = None
 
@@ -137,11 +141,13 @@ def source_of(
     _check_golden(samples)
     if on_invalid == "refuse":
         _refuse_twins(samples, name)
+        refuse_silent(((one.sample_id, hopeless_fields(one, required)) for one in samples), name)
 
     def settle(sample: Sample) -> Settled | Invalid:
         try:
             done = settled(sample, root, f"{name}, record {sample.sample_id!r}", max_values)
-            _require(done, required, f"{name}, record {sample.sample_id!r}")
+            if on_invalid == "list":
+                _require([done], required, name)
         except InputError as error:
             if on_invalid == "refuse":
                 raise
@@ -150,7 +156,10 @@ def source_of(
 
     done = list(_mapped(settle, samples, workers))
     listed += [one for one in done if isinstance(one, Invalid)]
-    table = _table([one for one in done if isinstance(one, Settled)], listed)
+    whole = [one for one in done if isinstance(one, Settled)]
+    if on_invalid == "refuse":
+        _require(whole, required, name)
+    table = _table(whole, listed)
     return SplitSource(table, source_hash(table), root)
 
 
@@ -165,12 +174,12 @@ def source_hash(table: SampleTable) -> str:
 
 
 def settled(sample: Sample, root: Path, where: str, max_values: int = MAX_VALUES) -> Settled:
-    """A sample with its hashes recomputed from bytes, each compared with what it declares.
+    """A sample with its hashes recomputed from bytes and its box held against its images.
 
     Raises
     ------
     InputError
-        A path that does not hold, or a declared hash that is not that of the bytes.
+        A path that does not hold, a declared hash that is not that of the bytes, or a box that does not hold an image.
     """
     found: dict[str, Any] = {}
     frames: dict[str, Frame] = {}
@@ -183,16 +192,21 @@ def settled(sample: Sample, root: Path, where: str, max_values: int = MAX_VALUES
         if name.endswith("image"):
             frames[name] = image_frame(paths[name], f"{where}: {name}", max_values)
         found[f"{name}_sha256"] = file_digest(paths[name])
-    image = "processed_image" if "processed_image" in paths else "raw_image"
-    codes, flat = None, False
-    if image in paths:
-        codes, flat = _perceptual(paths[image], f"{where}: {image}", max_values)
-        if codes is None or sample.perceptual_recipe not in (None, recipe_id()):
+    sample = placed(sample, frames, where)
+    images = [name for name in ("processed_image", "raw_image") if name in paths]
+    codes = _perceptual([(paths[name], f"{where}: {name}") for name in images], max_values) if images else None
+    if codes is not None:
+        if codes.flat or sample.perceptual_recipe not in (None, recipe_id()):
             # A hash of a flat image, or of another recipe, says nothing here: it is recomputed, never compared.
             sample = dataclasses.replace(sample, perceptual_hash=None, perceptual_recipe=None)
-        if codes is not None:
-            found |= {"perceptual_hash": f"{int(codes[0]):016x}", "perceptual_recipe": recipe_id()}
+        if not codes.flat:
+            found |= {"perceptual_hash": f"{int(codes.codes[0]):016x}", "perceptual_recipe": recipe_id()}
     shapes = label_shapes(paths["label"], f"{where}: label") if "label" in paths else None
+    if "label" in paths and shapes is None and sample.label_geometry_hash is not None:
+        raise InputError(
+            f"{where}: label_geometry_hash is declared, but the label {sample.label!r} holds no geometries that it "
+            "could be checked against; leave it out, the label is compared by its bytes"
+        )
     if shapes is not None:
         from geoeval.splits.labelsets import geometry_hash
 
@@ -206,25 +220,14 @@ def settled(sample: Sample, root: Path, where: str, max_values: int = MAX_VALUES
             "it was hashed"
         )
     whole = dataclasses.replace(whole, record_sha256=computed)
-    return Settled(whole, codes, flat, None if shapes is None else placed_labels(*shapes, frames.get(image)))
+    labels = None if shapes is None else placed_labels(*shapes, frames.get(images[0]) if images else None)
+    flat = codes is not None and codes.flat
+    return Settled(whole, None if flat else codes, flat, labels)
 
 
-def _require(done: Settled, required: Sequence[str], where: str) -> None:
-    """Refuse a sample that says nothing in a required field, unless there is nothing that it could say."""
-    from geoeval.splits.links import empty_label_hash
-
-    sample = done.sample
-    spared = {"perceptual_hash"} if done.flat else set()
-    if sample.label_geometry_hash is None and sample.label is not None and not is_vector(sample.label):
-        spared.add("label_geometry_hash")
-    if sample.label_geometry_hash == empty_label_hash():
-        spared |= set(MEMBERS)
-    missing = [name for name in missing_fields(sample, required) if name not in spared]
-    if missing:
-        raise InputError(
-            f"{where}: required and unknown: {', '.join(missing)}; fill them in, a value such as 'unknown' does not "
-            "count"
-        )
+def _require(done: Iterable[Settled], required: Sequence[str], name: str) -> None:
+    """Refuse samples that say nothing in a required field, unless there is nothing that they could say."""
+    refuse_silent(((one.sample.sample_id, silent_fields(one.sample, required, flat=one.flat)) for one in done), name)
 
 
 def _compare(sample: Sample, found: Mapping[str, Any], where: str) -> None:
@@ -237,14 +240,17 @@ def _compare(sample: Sample, found: Mapping[str, Any], where: str) -> None:
             )
 
 
-def _perceptual(path: Path, where: str, max_values: int) -> tuple[Any, bool]:
-    from geoeval.splits.phash import image_codes
+def _perceptual(images: Sequence[tuple[Path, str]], max_values: int) -> ImageCodes:
+    """All looks of the images of one sample: what the first one shows leads, and a copy of any is found."""
+    from geoeval.splits.phash import image_codes, joined_codes
 
-    try:
-        found = image_codes(path, pixel_limit=max_values)
-    except (GeoevalError, OSError, ValueError) as error:
-        raise InputError(f"{where}: {path.name!r} cannot be decoded ({error})") from error
-    return (None, True) if found.flat else (found.codes, False)
+    found = []
+    for path, where in images:
+        try:
+            found.append(image_codes(path, pixel_limit=max_values))
+        except (GeoevalError, OSError, ValueError) as error:
+            raise InputError(f"{where}: {path.name!r} cannot be decoded ({error})") from error
+    return joined_codes(found)
 
 
 def _check_golden(samples: Iterable[Sample]) -> None:
@@ -277,24 +283,38 @@ def _mapped(work: Callable[[Sample], Any], samples: Sequence[Sample], workers: i
 
 
 def _table(done: Sequence[Settled], invalid: Sequence[Invalid]) -> SampleTable:
-    n = len(done)
     samples = [one.sample for one in done]
-    oriented = any(one.codes is not None for one in done)
-    codes = np.zeros((n, 8 if oriented else 1), dtype=np.uint64)
-    hashed = np.zeros(n, dtype=np.bool_)
-    for at, one in enumerate(done):
-        if one.codes is not None:
-            codes[at], hashed[at] = one.codes, True
-        elif one.sample.perceptual_hash is not None:
-            codes[at], hashed[at] = int(one.sample.perceptual_hash, 16), True
     return table_of(
         samples,
-        perceptual=codes,
-        hashed=hashed,
+        **hash_columns([one.codes for one in done], [one.sample.perceptual_hash for one in done]),
         labels=_objects([one.labels for one in done]),
         flat=tuple(sorted(one.sample.sample_id for one in done if one.flat)),
         invalid=tuple(sorted(invalid, key=lambda one: (one.record, one.says))),
     )
+
+
+def hash_columns(seen: Sequence[ImageCodes | None], declared: Sequence[str | None]) -> dict[str, Any]:
+    """Columns of a table for the looks of its samples; a hash that is only declared has no second one.
+
+    Examples
+    --------
+    >>> columns = hash_columns([None, None], ["00000000000000ff", None])
+    >>> columns["perceptual"].tolist(), columns["hashed"].tolist(), columns["confirmed"].tolist()
+    ([[255], [0]], [True, False], [False, False])
+    """
+    n = len(seen)
+    looks = np.array([1 if one is None else one.looks for one in seen], dtype=np.int64)
+    width = 1 if all(one is None for one in seen) else 8 * int(looks.max(initial=1))
+    codes, second = np.zeros((n, width), dtype=np.uint64), np.zeros((n, width), dtype=np.uint64)
+    hashed, confirmed = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+    for at, (one, said) in enumerate(zip(seen, declared, strict=True)):
+        if one is not None:
+            size = len(one.codes)
+            codes[at, :size], second[at, :size] = one.codes, one.confirming
+            hashed[at] = confirmed[at] = True
+        elif said is not None:
+            codes[at], hashed[at] = int(said, 16), True
+    return {"perceptual": codes, "hashed": hashed, "confirming": second, "confirmed": confirmed, "looks": looks}
 
 
 def _objects(values: Sequence[Any]) -> ObjectArray | None:

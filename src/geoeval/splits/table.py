@@ -58,9 +58,17 @@ class SampleTable:
     bounds
         (n, 4) least x, least y, most x, most y in the sample's own system; NaN where there is no box.
     perceptual
-        (n, 8) hashes of the eight orientations, upright first; eight equal ones where only the upright one is known.
+        (n, 8 x looks) hashes of the eight orientations of each look, upright first; eight equal ones where only the
+        upright one is known.
     hashed
         (n,) True where there is a perceptual hash to compare; flat images have none.
+    confirming
+        Second hashes, of the same shape as ``perceptual``.
+    confirmed
+        (n,) True where there are second hashes.
+    looks
+        (n,) looks of each sample: its raw and its processed image, with and without their masks, each once. Columns
+        behind them are not read.
     labels
         (n,) label sets (:class:`geoeval.splits.labelsets.LabelSet`), None where a label was not read; None for all
         where none was.
@@ -77,6 +85,9 @@ class SampleTable:
     bounds: FloatArray
     perceptual: Codes
     hashed: Mask
+    confirming: Codes
+    confirmed: Mask
+    looks: IntArray
     labels: ObjectArray | None = None
     flat: tuple[str, ...] = ()
     invalid: tuple[Invalid, ...] = ()
@@ -133,6 +144,9 @@ class SampleTable:
             bounds=self.bounds[rows],
             perceptual=self.perceptual[rows],
             hashed=self.hashed[rows],
+            confirming=self.confirming[rows],
+            confirmed=self.confirmed[rows],
+            looks=self.looks[rows],
             labels=None if self.labels is None else self.labels[rows],
         )
 
@@ -147,6 +161,9 @@ class SampleTable:
         bounds: Any = None,
         perceptual: Any = None,
         hashed: Any = None,
+        confirming: Any = None,
+        confirmed: Any = None,
+        looks: Any = None,
         labels: ObjectArray | None = None,
         strata: Mapping[str, Any] | None = None,
         flat: tuple[str, ...] = (),
@@ -161,8 +178,8 @@ class SampleTable:
         columns
             Text fields of :data:`TEXTS` and lists of :data:`MEMBERS`; one text stands for all rows. ``sample_id`` is
             needed.
-        perceptual
-            (n,) or (n, 8) 64-bit hashes.
+        perceptual, confirming
+            (n,) or (n, 8 x looks) 64-bit hashes.
 
         Raises
         ------
@@ -183,6 +200,8 @@ class SampleTable:
         texts = {name: _tidied(name, columns[name], n) for name in TEXTS if columns.get(name) is not None}
         members = {name: _lists(columns[name]) for name in MEMBERS if columns.get(name) is not None}
         codes, has_code = _perceptual(n, perceptual, hashed)
+        second, has_second = _perceptual(n, confirming, confirmed)
+        second = second if second.shape == codes.shape else np.zeros_like(codes)
         table = SampleTable(
             n=n,
             texts={name: column for name, column in texts.items() if column.null_count < n or name == "sample_id"},
@@ -191,6 +210,9 @@ class SampleTable:
             bounds=np.full((n, 4), np.nan) if bounds is None else np.asarray(bounds, dtype=np.float64).reshape(n, 4),
             perceptual=codes,
             hashed=has_code,
+            confirming=second,
+            confirmed=has_second,
+            looks=np.ones(n, dtype=np.int64) if looks is None else np.asarray(looks, dtype=np.int64),
             labels=labels,
             flat=flat,
             invalid=invalid,
@@ -202,13 +224,19 @@ class SampleTable:
 
 def coded(column: Any) -> tuple[IntArray, list[str]]:
     """Whole numbers for a column of texts, and the text of each number; -1 for null."""
+    codes, words = encoded_column(column)
+    return codes, words.to_pylist()
+
+
+def encoded_column(column: Any) -> tuple[IntArray, Any]:
+    """As :func:`coded`, the texts as an Arrow array: a million of them make no Python object."""
     import pyarrow as pa
 
     encoded = column.dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, encoded.dictionary.to_pylist()
+    return codes, encoded.dictionary
 
 
 def _strings(values: Any) -> Any:
@@ -325,6 +353,9 @@ def joined(tables: Sequence[SampleTable]) -> SampleTable:
         bounds=np.concatenate([table.bounds for table in tables]),
         perceptual=np.concatenate([_widened(table.perceptual, width) for table in tables]),
         hashed=np.concatenate([table.hashed for table in tables]),
+        confirming=np.concatenate([_widened(table.confirming, width) for table in tables]),
+        confirmed=np.concatenate([table.confirmed for table in tables]),
+        looks=np.concatenate([table.looks for table in tables]),
         labels=_joined_labels(tables),
         flat=tuple(name for table in tables for name in table.flat),
         invalid=tuple(one for table in tables for one in table.invalid),
@@ -334,7 +365,11 @@ def joined(tables: Sequence[SampleTable]) -> SampleTable:
 
 
 def _widened(codes: Codes, width: int) -> Codes:
-    return codes if codes.shape[1] == width else np.repeat(codes[:, :1], width, axis=1)
+    """The codes in more columns: one code as eight equal ones, and looks that are not there as zeros."""
+    if codes.shape[1] == width:
+        return codes
+    full = np.repeat(codes, ORIENTATIONS, axis=1) if codes.shape[1] == 1 else codes
+    return np.pad(full, ((0, 0), (0, width - full.shape[1])))
 
 
 def _joined_labels(tables: Sequence[SampleTable]) -> ObjectArray | None:
