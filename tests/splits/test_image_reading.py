@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -179,28 +180,32 @@ def test_whole_numbers_beyond_the_type_of_the_file_do_not_wrap():
     assert block_means(values, np.ones(values.shape, dtype=bool), 16)[0].tolist() == [[[255.0]]]
 
 
-@pytest.mark.parametrize("content", ["texture", "constant"])
-def test_memory_does_not_grow_with_the_image(tmp_path, content):
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of a process is read from /proc")
+def test_memory_does_not_grow_with_the_image(tmp_path):
     """400 million pixels; the writer is another process, so that only the reader's peak counts."""
     writer = """
 import sys
 import numpy as np, rasterio
 from affine import Affine
 rows, columns = np.arange(1000, dtype=np.uint8)[:, None], (np.arange(20_000) // 70).astype(np.uint8)
-data = rows // 5 + columns if sys.argv[2] == "texture" else np.full((1000, 20_000), 9, dtype=np.uint8)
+data = rows // 5 + columns
 with rasterio.open(sys.argv[1], "w", driver="GTiff", width=20_000, height=20_000, count=1, dtype="uint8",
                    compress="deflate", zlevel=1, crs="EPSG:32633", transform=Affine(2, 0, 0, 0, -2, 0)) as out:
     for top in range(0, 20_000, 1000):
         out.write(data, 1, window=((top, top + 1000), (0, 20_000)))
 """
     reader = """
-import resource, sys
+import sys
+from pathlib import Path
 from geoeval.splits.image_reading import read_bands
 means, known = read_bands(sys.argv[1])
-print(*means.shape, known.all(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+# What getrusage calls the peak counts the process that forked this one, too.
+lines = Path("/proc/self/status").read_text().splitlines()
+peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+print(*means.shape, known.all(), peak // 1024)
 """
     path = str(tmp_path / "large.tif")
-    subprocess.run([sys.executable, "-c", writer, path, content], check=True)
+    subprocess.run([sys.executable, "-c", writer, path], check=True)
     done = subprocess.run([sys.executable, "-c", reader, path], check=True, capture_output=True, text=True)
     *found, mebibytes = done.stdout.split()
     assert found == ["1", "2000", "2000", "True"]

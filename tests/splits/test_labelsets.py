@@ -269,6 +269,35 @@ def test_the_search_finds_what_a_double_loop_finds(seed):
     assert found.distance == pytest.approx([apart for apart, _, _ in crossing], abs=2e-9)
 
 
+def squares(x, y, side):
+    x, y = np.broadcast_arrays(np.asarray(x, dtype=float), y)
+    return shapely.box(x, y, x + side, y + side)
+
+
+def test_half_of_the_features_is_enough_where_nothing_else_touches():
+    """Six small ones in common, and six large ones on opposite sides."""
+    small, large = squares(np.arange(6) * 40, 5, 20), [squares(x, np.arange(6) * 70 + 60, 60) for x in (10, 430)]
+    for common, count in ((6, 1), (5, 0)):
+        one, other = (np.concatenate([small[:common], part]) for part in large)
+        one = np.concatenate([one, squares(np.arange(6 - common) * 40 + 300, 40, 18)])
+        other = np.concatenate([other, squares(np.arange(6 - common) * 40 + 320, 80, 18)])
+        assert similarity(one, other)[0] == pytest.approx(common / 12)
+        assert duplicates_across([image(one), image(other)], np.array([0, 1])).count == count
+
+
+@pytest.mark.parametrize("frame", [image, lambda shapes: world(moved(shapes, a=1e-4, e=1e-4), "EPSG:4326")])
+def test_one_large_feature_is_enough_where_the_others_are_small(frame):
+    """One block in common that fills nearly all, and four specks on opposite sides."""
+    for size, count in ((120, 1), (10, 0)):
+        block = squares([200], 200, size)
+        one, other = (np.concatenate([block, squares(np.arange(4) * 60 + 20, y, 10)]) for y in (20, 450))
+        share, jaccard = similarity(one, other)
+        assert (share, jaccard >= 0.4) == (0.2, bool(count))
+        found = duplicates_across([frame(one), frame(other)], np.array([0, 1]))
+        assert found.count == count
+        assert found.distance == pytest.approx([1 - jaccard] * count, abs=1e-6)
+
+
 def test_copies_of_copies_are_counted_one_by_one():
     """Equal sets are collapsed inside; counts, witnesses and their order stay those of single sets."""
     one, near, other = image(boxes(1)), image(moved(boxes(1), dx=2.0)), image(boxes(2))

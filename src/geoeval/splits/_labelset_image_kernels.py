@@ -12,8 +12,11 @@ from geoeval.model import FloatArray, IntArray
 from geoeval.splits._labelset_kernels import IMAGE, SLACK, Asked, Bits, Flats, largest_of, may_be_alike, placed, wanted
 
 UIntArray = NDArray[np.uint64]
-Table = tuple[IntArray, UIntArray, NDArray[np.int32]]
+#: Slots with a key and the run of that key (-1 where there is none), where each run begins, and its sets in order.
+Table = tuple[UIntArray, NDArray[np.int32], IntArray, NDArray[np.int32]]
 Visit = tuple[NDArray[np.uint32], UIntArray, FloatArray, int, float]
+Serial = tuple[int, int, int]
+Out = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 CELL = 32.0
 #: From this many features on, one shared box may be an accident; two are asked for.
@@ -36,30 +39,35 @@ def _key(at: tuple[float, float, float, float], grid: int) -> Any:
 
 
 @kernel
-def table_of(start: IntArray, box: FloatArray, bits: int) -> Table:
-    """Boxes by their keys: where each slot begins, and the key and set of each entry, sets in order.
-
-    A set is written as twice its number, plus 1 where one shared box is enough.
-    """
-    shift = np.uint64(64 - bits)
-    slot = np.zeros((1 << bits) + 1, dtype=np.int64)
-    for f in range(len(box)):
-        for grid in range(2):
-            slot[np.int64((_key(placed(box, f, 0, False), grid) * _MIX) >> shift) + 1] += 1
-    for s in range(1 << bits):
-        slot[s + 1] += slot[s]
-    at = slot[:-1].copy()
-    keys = np.empty(2 * len(box), dtype=np.uint64)
-    owner = np.empty(2 * len(box), dtype=np.int32)
+def keys_of(start: IntArray, box: FloatArray) -> tuple[UIntArray, NDArray[np.int32]]:
+    """The keys of all boxes on both grids, and the set of each: twice its number, plus 1 where one box is enough."""
+    keys, owner = np.empty(2 * len(box), dtype=np.uint64), np.empty(2 * len(box), dtype=np.int32)
     for k in range(len(start) - 1):
         alone = int(start[k + 1] - start[k] < ENOUGH_FOR_TWO)
         for f in range(start[k], start[k + 1]):
             for grid in range(2):
-                key = _key(placed(box, f, 0, False), grid)
-                place = at[np.int64((key * _MIX) >> shift)]
-                keys[place], owner[place] = key, 2 * k + alone
-                at[np.int64((key * _MIX) >> shift)] += 1
-    return slot, keys, owner
+                keys[2 * f + grid], owner[2 * f + grid] = _key(placed(box, f, 0, False), grid), 2 * k + alone
+    return keys, owner
+
+
+@kernel
+def _slot(slots: UIntArray, runs: NDArray[np.int32], key: Any) -> int:
+    """The slot of a key, or the empty one where it would stand."""
+    # A product's high bits depend on all bits of the key; the number of slots is a power of 2.
+    place = np.int64((key * _MIX) >> np.uint64(16)) & (len(slots) - 1)
+    while runs[place] >= 0 and slots[place] != key:
+        place = (place + 1) & (len(slots) - 1)
+    return int(place)
+
+
+@kernel
+def slots_of(known: UIntArray, n: int) -> tuple[UIntArray, NDArray[np.int32]]:
+    """Slots for different keys, at least twice as many."""
+    slots, runs = np.zeros(n, dtype=np.uint64), np.full(n, -1, dtype=np.int32)
+    for r in range(len(known)):
+        place = _slot(slots, runs, known[r])
+        slots[place], runs[place] = known[r], r
+    return slots, runs
 
 
 @kernel
@@ -111,6 +119,34 @@ def _touching(
 
 
 @kernel
+def _met(
+    table: Table, at: tuple[float, float, float, float], b: int, small: bool, mark: NDArray[Any], now: Serial, new: Any
+) -> int:
+    """Sets before b that share enough boxes with it now that this one is looked at; how many stand in ``new``."""
+    slots, runs, begin, owner = table
+    began, serial, done = now
+    n = 0
+    for grid in range(2):
+        key = _key(at, grid)
+        run = runs[_slot(slots, runs, key)]
+        if run < 0:
+            continue
+        for t in range(begin[run], begin[run + 1]):
+            a = owner[t] >> 1
+            if a >= b:
+                break
+            if mark[a] >= serial:
+                continue
+            if mark[a] <= began and not (small or owner[t] & 1):
+                mark[a] = serial
+                continue
+            mark[a] = done
+            new[n] = a
+            n += 1
+    return n
+
+
+@kernel
 def image_pairs(
     flats: Flats,
     table: Table,
@@ -120,7 +156,7 @@ def image_pairs(
     mark: NDArray[Any],
     serial: int,
     limits: tuple[float, float],
-    out: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
+    out: Out,
 ) -> tuple[int, int, int]:
     """Pairs in images that share boxes of features and may be alike, for the second sets from rows[0] to rows[1].
 
@@ -134,15 +170,11 @@ def image_pairs(
         of the last feature.
     """
     start, box, area, least, _, _ = flats
-    slot, keys, owner = table
     group, kind, parent = asked
-    bits = 0
-    while (1 << bits) < len(slot) - 1:
-        bits += 1
-    shift = np.uint64(64 - bits)
     largest = largest_of(start)
     span, columns = np.zeros((largest, 2), dtype=np.uint32), np.zeros(largest, dtype=np.uint64)
     touched = np.zeros(largest, dtype=np.uint8)
+    new = np.zeros(len(start) - 1, dtype=np.int32)
     # Together, because sets are met in no order: one look at memory in place of three.
     facts = np.empty((len(start) - 1, 3))
     for k in range(len(facts)):
@@ -151,38 +183,26 @@ def image_pairs(
     for b in range(rows[0], rows[1]):
         if n + 8 * b > len(out[0]):
             return n, b, serial
-        size_b = start[b + 1] - start[b]
+        size = start[b + 1] - start[b]
         for turn in range(8):
-            began = serial
-            done = serial + size_b + 1
-            for k in range(size_b):
+            began, done = serial, serial + size + 1
+            for k in range(size):
                 span[k, 0], span[k, 1], columns[k] = _cover(placed(box, start[b] + k, turn, False))
-            visit = span, columns, area[start[b] : start[b + 1]], size_b, least[b]
+            visit = span, columns, area[start[b] : start[b + 1]], size, least[b]
             for f in range(start[b], start[b + 1]):
                 serial += 1
                 at = placed(box, f, turn, False)
-                for grid in range(2):
-                    key = _key(at, grid)
-                    s = np.int64((key * _MIX) >> shift)
-                    for t in range(slot[s], slot[s + 1]):
-                        a = owner[t] >> 1
-                        if a >= b:
-                            break
-                        if keys[t] != key or mark[a] >= serial:
-                            continue
-                        if mark[a] <= began and not (owner[t] & 1 or size_b < ENOUGH_FOR_TWO):
-                            mark[a] = serial
-                            continue
-                        mark[a] = done
-                        if facts[a, 2] == group[b]:
-                            continue
-                        near, rest = _touching(facts, cover, a, visit, limits[1], touched)
-                        if (
-                            near
-                            and wanted(group, kind, parent, a, b)
-                            and may_be_alike(flats, a, b, turn, False, limits, touched, rest)
-                        ):
-                            out[0][n], out[1][n], out[2][n] = a, b, turn
-                            n += 1
+                for m in range(_met(table, at, b, size < ENOUGH_FOR_TWO, mark, (began, serial, done), new)):
+                    a = new[m]
+                    if facts[a, 2] == group[b]:
+                        continue
+                    near, rest = _touching(facts, cover, a, visit, limits[1], touched)
+                    if (
+                        near
+                        and wanted(group, kind, parent, a, b)
+                        and may_be_alike(flats, a, b, turn, False, limits, touched, rest)
+                    ):
+                        out[0][n], out[1][n], out[2][n] = a, b, turn
+                        n += 1
             serial = done
     return n, rows[1], serial

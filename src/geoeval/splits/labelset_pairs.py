@@ -39,7 +39,7 @@ class Frame:
 #: Pairs of sets in a block, feature pairs measured in one go, and footprints compared in one go.
 _BLOCK = 2**18
 _MEASURED = 2**19
-_COMPARED = 2**24
+_COMPARED = 2**23
 _LIMITS = (MATCH_IOU, LEAST_JACCARD)
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -253,11 +253,10 @@ class _ImageSearch:
     @staticmethod
     def of(flat: Flat, asked: kernels.Asked) -> _ImageSearch:
         n, features = len(flat.start) - 1, len(flat.box)
-        table = image_kernels.table_of(flat.start, flat.box, max(4, int(2 * features).bit_length()))
         mark = np.zeros(n, dtype=np.int32 if 10 * (features + n) < 2**31 else np.int64)
         room = 8 * n + _BLOCK if features else 0
         out = np.zeros(room, np.int32), np.zeros(room, np.int32), np.zeros(room, np.int8)
-        return _ImageSearch(flat, asked, table, image_kernels.covers_of(flat.start, flat.box), mark, out)
+        return _ImageSearch(flat, asked, _table(flat), image_kernels.covers_of(flat.start, flat.box), mark, out)
 
     def pairs(self, at: int, stop: int, most: int) -> tuple[Pairs, int]:
         """Pairs with second sets from ``at``, at least one set and then until there are ``most``."""
@@ -270,6 +269,15 @@ class _ImageSearch:
         )
         a, b, turn = (column[:n].astype(np.int64) for column in room)
         return (a, b, turn), stop
+
+
+def _table(flat: Flat) -> image_kernels.Table:
+    keys, owner = image_kernels.keys_of(flat.start, flat.box)
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else _NONE
+    slots, runs = image_kernels.slots_of(keys[first], 2 ** (1 + len(first).bit_length()))
+    return slots, runs, np.append(first, len(keys)).astype(np.int64), owner[order]
 
 
 def _measured(frame: Frame, pairs: Pairs, *, full: bool) -> Found:

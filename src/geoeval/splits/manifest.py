@@ -116,7 +116,8 @@ def manifest_of(
     column = table.texts["split"].to_pylist()
     rows = [row for row, split in enumerate(column) if split in roles]
     require_key(key, needed=any(column[row] == "challenge" for row in rows))
-    entries = [entry_of(table, row) for row in rows]
+    drawn = _sketches(table, rows)
+    entries = [{**entry_of(table, row), **more} for row, more in zip(rows, drawn, strict=True)]
     if set_name != "development":
         entries = [closed_entry(entry, key) for entry in entries]
     names = {entry["sample_id"] for entry in entries}
@@ -145,6 +146,17 @@ def manifest_of(
     return Manifest(json.loads(data), digest(data))
 
 
+def _sketches(table: SampleTable, rows: Sequence[int]) -> list[dict[str, str]]:
+    """The label sketch of each row whose labels were read."""
+    if table.labels is None:
+        return [{} for _ in rows]
+    from geoeval.splits.labelsketch import sketches
+
+    there = [row for row in rows if table.labels[row] is not None]
+    drawn = dict(zip(there, sketches([table.labels[row] for row in there]), strict=True))
+    return [{"label_sketch": drawn[row] or FEW} if row in drawn else {} for row in rows]
+
+
 def entry_of(table: SampleTable, row: int) -> dict[str, Any]:
     """What a manifest says about one sample: every field that says something."""
     entry: dict[str, Any] = {}
@@ -159,10 +171,6 @@ def entry_of(table: SampleTable, row: int) -> dict[str, Any]:
         entry["perceptual_hash"] = f"{int(table.perceptual[row, 0]):016x}"
     if table.hashed[row] and table.confirmed[row]:
         entry["perceptual_looks"] = looks_text(table.perceptual[row], table.confirming[row], int(table.looks[row]))
-    if table.labels is not None and table.labels[row] is not None:
-        from geoeval.splits.labelsketch import sketch
-
-        entry["label_sketch"] = sketch(table.labels[row]) or FEW
     if not np.isnan(table.bounds[row]).any():
         entry["bbox"] = table.bounds[row].tolist()
     strata = {name: column[row].as_py() for name, column in table.strata.items()}
