@@ -274,3 +274,27 @@ def test_delmarva_from_the_command_line(cli, shared_data):
     assert said.code == 3
     assert "95 of 568 test samples overlap train" in said.out
     assert "42 unique pairs of quad values (14 in test, 16 in train)" in said.out
+
+
+def test_splits_may_share_what_the_command_line_says(cli, tmp_path):
+    """One sensor and one year: without the option every sample hangs together."""
+    source = tmp_path / "source.jsonl"
+    shared = {"task": "t", "source_family": "survey", "crs": "EPSG:32631"}
+    rows = [
+        {**shared, "sample_id": f"s{k}", "bbox": [500_000 + 9000 * k, 0, 500_100 + 9000 * k, 100]} for k in range(4)
+    ]
+    source.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    wanted = ["split", "build", source, "--require", "bbox", "--share", "train=0.5", "--share", "test=0.5"]
+    said = cli(*wanted, "--out", tmp_path / "no")
+    assert said.code == 2
+    assert "4 samples hang together in 1 components" in said.err
+    assert "source_family (4 samples by itself)" in said.err
+    said = cli(*wanted, "--not-apart", "source_family", "--out", tmp_path / "out")
+    assert said.code == 0, said.err
+    held = json.loads((tmp_path / "out" / "protected.json").read_text())["settings"]["identities"]
+    assert "source_family" not in held
+    for wrong in ("source_famly", "sample_id"):
+        said = cli(*wanted, "--not-apart", wrong, "--out", tmp_path / "no")
+        assert said.code == 2
+        assert f"--not-apart: {wrong!r} is no identity that can be shared" in said.err
+    assert not (tmp_path / "no").exists()

@@ -287,3 +287,13 @@ def test_files_of_challenge_are_refused_to_an_evaluator_by_any_name(guarded):
     assert_evaluation_assets(binding, guarded.manifest, [guarded.root / "raw/p0.tif"], guarded.root)
     with pytest.raises(LeakageError, match=r"'case.tif' is a file of the challenge case 'p2'"):
         assert_evaluation_assets(binding, guarded.manifest, [guarded.root / "case.tif"], guarded.root)
+
+
+@pytest.mark.parametrize("given", ["raw/p0.tif", 7, None])
+def test_what_is_no_record_is_refused_by_its_number(guarded, given):
+    with pytest.raises(InputError, match=r"training input 2: expected a record .a Sample or a mapping of its fields."):
+        guarded.check(guarded.stranger(), given)
+
+
+def test_the_root_may_be_a_text(guarded):
+    assert guarded.check(guarded.stranger(), root=str(guarded.root)).table.n == 1

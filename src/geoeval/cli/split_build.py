@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from geoeval.cli.split_options import read_key
+from geoeval.cli.split_options import listed, read_key
 from geoeval.errors import ConfigError, nearest_spelling
 
 if TYPE_CHECKING:
@@ -39,13 +39,21 @@ _SHOWN_OFF = 20
     "required",
     multiple=True,
     metavar="FIELD",
-    help="Field that every record must fill, in place of all fields of the contract. Repeatable.",
+    callback=listed,
+    help="Field that every record must fill, in place of all fields of the contract. Repeatable, or with commas.",
 )
 @click.option(
     "--optional",
     multiple=True,
     metavar="FIELD",
-    help="Field that a record may leave open: taken off what is demanded. Repeatable.",
+    callback=listed,
+    help="Field that a record may leave open: taken off what is demanded. Repeatable, or with commas.",
+)
+@click.option(
+    "--not-apart",
+    multiple=True,
+    metavar="FIELD",
+    help="Identity that splits may share; named in the manifests as left out. Repeatable.",
 )
 @click.option("--key-file", type=click.Path(), help="Key that seals the hashes of challenge samples.")
 @click.option("--root", type=click.Path(), help="Folder of the assets; that of the source by default.")
@@ -97,6 +105,8 @@ def command(
         print_json(result.report)
     else:
         _print(result)
+    for line in _undecided(result):
+        click.echo(line, err=as_json)
 
 
 def split_settings(config: str | None, given: Mapping[str, Any]) -> SplitSettings:
@@ -130,6 +140,8 @@ def split_settings(config: str | None, given: Mapping[str, Any]) -> SplitSetting
     for name in ("buffer_m", "buffer_mode", "radius", "confirmed_radius"):
         if given[name] is not None:
             data[name] = given[name]
+    if given["not_apart"]:
+        data["identities"] = _apart(data.get("identities"), given["not_apart"])
     left_open = _fields(data.pop("optional", []), f"{where}.optional")
     settings = validated(SplitSettings, data, where)
     if given["required"]:
@@ -139,6 +151,20 @@ def split_settings(config: str | None, given: Mapping[str, Any]) -> SplitSetting
     _check_optional(given["optional"], settings.required, given["required"], "--optional")
     left_open = [*left_open, *given["optional"]]
     return replace(settings, required=tuple(name for name in settings.required if name not in left_open))
+
+
+def _apart(declared: Any, shared: Sequence[str]) -> list[str]:
+    """The identities that splits are held apart by, without those that they may share."""
+    from geoeval.splits.record import IDENTITIES, MEMBERS
+
+    held = [*IDENTITIES, *MEMBERS] if declared is None else _fields(declared, "identities")
+    for name in shared:
+        if name not in held or name == "sample_id":
+            known = [one for one in held if one != "sample_id"]
+            raise ConfigError(
+                f"--not-apart: {name!r} is no identity that can be shared; {nearest_spelling(name, known)}"
+            )
+    return [name for name in held if name not in shared]
 
 
 def _fields(value: Any, where: str) -> list[str]:
@@ -195,6 +221,15 @@ def _print(result: BuildResult) -> None:
     for gate in result.gates:
         reason = f" ({gate.reason})" if gate.reason else ""
         click.echo(f"gate {gate.id}: {gate.status}{reason}")
+
+
+def _undecided(result: BuildResult) -> Iterator[str]:
+    """A line for each gate that a benchmark wants passed and that could not be decided."""
+    from geoeval.config.protected import PROVEN
+
+    for gate in result.gates:
+        if gate.id in PROVEN and gate.status == "not_evaluable":
+            yield f"gate {gate.id} could not be decided ({gate.reason}): a benchmark will refuse this split"
 
 
 def _print_components(result: BuildResult) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from geoeval.cli.split_options import demands, list_options, read_given, write_folder
+from geoeval.cli.split_options import demands, list_options, listed, read_given, write_folder
 
 if TYPE_CHECKING:
     from geoeval.splits.leakage import Witness
@@ -29,8 +29,20 @@ _VERBS: Mapping[str, str] = {
 @click.argument("files", nargs=-1, required=True, metavar="FILES…")
 @list_options
 @click.option("--radius", type=int, help="Bits of perceptual hashes that are near, at most 4.  [default: 4]")
-@click.option("--require", multiple=True, metavar="GATE", help="A gate that must pass even without evidence for it.")
-@click.option("--require-split", multiple=True, metavar="ROLE", help="A role that must be there. Repeatable.")
+@click.option(
+    "--require",
+    multiple=True,
+    metavar="GATE",
+    callback=listed,
+    help="A gate that must pass even without evidence for it. Repeatable, or with commas.",
+)
+@click.option(
+    "--require-split",
+    multiple=True,
+    metavar="ROLE",
+    callback=listed,
+    help="A role that must be there. Repeatable, or with commas.",
+)
 @click.option("--pairs", type=click.IntRange(1), default=1000, show_default=True, help="Most pairs that are named.")
 @click.option("--first", type=click.IntRange(0), default=5, show_default=True, help="Pairs of a gate that are printed.")
 @click.option("--out", type=click.Path(), help="Write pairs.csv, check.json and offending.gpkg into a new folder.")
@@ -50,10 +62,11 @@ def command(
     """Find what leaks between the splits of a list, of files, or of manifests.
 
     FILES is one file with a split column, or one file per split: its name is the split, or write train=FILE. CSV,
-    Parquet, GeoJSON, GeoPackage and other layers; a source of samples (.jsonl); or manifests of a build.
+    Parquet, GeoJSON, GeoPackage and other layers; a source of samples (.jsonl); or manifests of a build, by name or as
+    the folder that split build wrote.
 
-    Exit codes: 0 every demanded gate passes, 3 a leak was found, 2 refused or not decidable. A list without bounds
-    cannot decide the distance: --no-buffer declares that none is demanded.
+    Exit codes: 0 every demanded gate passes, 3 a leak was found or the split is incomplete, 2 refused or not decidable.
+    A list without bounds cannot decide the distance: --no-buffer declares that none is demanded.
     """
     from geoeval.splits.list_check import check_list
 
@@ -90,8 +103,28 @@ def _print(found: ListCheck, first: int, *, as_json: bool) -> None:
     for gate in found.gates:
         for line in gate_lines(gate, found.samples, first):
             click.echo(line)
-    says = {"pass": "no leak found", "fail": "LEAK", "not_evaluable": "not decidable"}[found.status]
-    click.echo(f"split check: {says}")
+        if gate.result.id == "buffer" and gate.result.reason == "no_geometry":
+            click.echo(f"  {_where_from(found)}")
+    click.echo(f"split check: {_says(found)}")
+
+
+def _says(found: ListCheck) -> str:
+    """The last word; a split that only lacks something leaks nothing."""
+    failed = {gate.result.id for gate in found.gates if gate.demanded and gate.result.status == "fail"}
+    if failed == {"complete"}:
+        return "INCOMPLETE"
+    return {"pass": "no leak found", "fail": "LEAK", "not_evaluable": "not decidable"}[found.status]
+
+
+def _where_from(found: ListCheck) -> str:
+    """How to go on where samples do not say where they lie."""
+    given = found.given
+    if given.settings is not None or "source" in given.notes:
+        return "fill in bbox and crs of every record of the source, or declare with --no-buffer that none is demanded"
+    return (
+        "say where every sample lies: --bounds with the columns of a box or point, or --grid-index A,B; or declare "
+        "with --no-buffer that no distance is demanded"
+    )
 
 
 def gate_lines(gate: ListGate, samples: Mapping[str, int], first: int) -> Iterator[str]:

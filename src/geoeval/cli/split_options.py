@@ -40,6 +40,11 @@ _OPTIONS = (
 )
 
 
+def listed(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Values of an option that is repeated, or that names several with commas."""
+    return tuple(part.strip() for text in values for part in text.split(",") if part.strip())
+
+
 def list_options(function: F) -> F:
     """Add the options of a list to a command; they arrive as keyword arguments."""
     for option in reversed(_OPTIONS):
@@ -121,13 +126,10 @@ def _parts(text: str | None, option: str, lengths: tuple[int, ...]) -> tuple[str
 
 
 def read_key(path: str | None) -> bytes | None:
-    """The key in a file, without the end of its line."""
-    if path is None:
-        return None
-    try:
-        return Path(path).read_bytes().rstrip(b"\r\n")
-    except OSError as error:
-        raise ConfigError(f"{path}: the key cannot be read ({error.strerror or error})") from error
+    """The key in a file; None where none was given."""
+    from geoeval.splits.seals import read_key as read
+
+    return None if path is None else read(path)
 
 
 def write_folder(out: str, files: Mapping[str, bytes]) -> Path:

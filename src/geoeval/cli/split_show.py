@@ -61,8 +61,8 @@ def _print(rows: tuple[RoleSummary, ...], found: ListCheck, *, as_json: bool) ->
 
     from geoeval.cli.show import console, print_json
 
-    gates = {one.result.id: {"status": one.result.status, "count": one.result.count} for one in found.gates}
     if as_json:
+        gates = {one.result.id: {"status": one.result.status, "count": one.result.count} for one in found.gates}
         for name, text in found.notes.items():
             click.echo(f"{name}: {text}", err=True)
         print_json({"splits": [asdict(one) for one in rows], "gates": gates, "notes": dict(found.notes)})
@@ -79,8 +79,12 @@ def _print(rows: tuple[RoleSummary, ...], found: ListCheck, *, as_json: bool) ->
     out.print(table)
     for column in rows[0].strata if rows else ():
         out.print(_strata(column, rows))
-    for name, gate in gates.items():
-        click.echo(f"{name}: {gate['status']}, {gate['count']} found")
+    for gate in (one.result for one in found.gates):
+        reason = f" ({gate.reason})" if gate.reason else ""
+        click.echo(f"{gate.id}: {gate.status}{reason}, {gate.count} found")
+        if gate.id == "complete":
+            for name, text in gate.notes.items():
+                click.echo(f"  {name}: {text}")
 
 
 def _strata(column: str, rows: tuple[RoleSummary, ...]) -> Any:

@@ -40,6 +40,12 @@ NO_SPLIT = "no split manifest is bound: nothing shows that these cases were kept
 
 _SHOWN = 10
 
+#: For whoever did not say what names the samples.
+_BY_CLUSTER = (
+    '. The names are those of units (files); where a column of the data names the samples, say cluster = "COLUMN" and '
+    'sample_by = "cluster", and where a file belongs to another name, sample_of = { FILE = "SAMPLE" }'
+)
+
 
 @dataclass(frozen=True, slots=True)
 class OpenSplit:
@@ -177,11 +183,11 @@ def _refuse(gates: Sequence[GateResult], *, production: bool) -> None:
     )
 
 
-def _require(binding: EvaluationBinding, ids: Iterable[str], where: str) -> None:
+def _require(binding: EvaluationBinding, ids: Iterable[str], where: str, hint: str = "") -> None:
     try:
         binding.require(ids)
     except LeakageError as error:
-        raise LeakageError(f"{where}: {error}") from error
+        raise LeakageError(f"{where}: {error}{hint}") from error
 
 
 def require_cases(opened: OpenSplit, cases: Sequence[Case], read: Sequence[UnitSet[Any]]) -> OpenSplit:
@@ -211,7 +217,7 @@ def require_cases(opened: OpenSplit, cases: Sequence[Case], read: Sequence[UnitS
         where = f"case[{i}] ({case.id!r})"
         names = set().union(*(_names(unit, case, where) for unit in units.units))
         found = {case.sample_of.get(name, name) for name in names}
-        _require(opened.binding, found, where)
+        _require(opened.binding, found, where, _BY_CLUSTER if names == {unit.id for unit in units.units} else "")
         strays = sorted(found - set(case.samples)) if case.samples else []
         if strays:
             raise LeakageError(

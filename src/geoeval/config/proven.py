@@ -47,7 +47,8 @@ def require_lineage(table: SampleTable, identities: Sequence[str]) -> None:
     >>> require_lineage(table, ["group_id"])
     Traceback (most recent call last):
     geoeval.errors.LeakageError: lineage of 2 samples is not known: group_id 1 (first 'b'), bbox 2 (first 'a'); fill in
-    what is missing in the source of the split, and build it again
+    what is missing in the source of the split, or say there that splits may share the field (split build --not-apart
+    FIELD), and build it again
     """
     silent = silent_rows(table, (*identities, "bbox"))
     sealed = [row for row in range(table.n) if table.text("split", row) == "challenge"]
@@ -61,7 +62,8 @@ def require_lineage(table: SampleTable, identities: Sequence[str]) -> None:
     said = ", ".join(f"{name} {len(rows)} (first {table.ids(rows[:1])[0]!r})" for name, rows in found.items())
     raise LeakageError(
         f"lineage of {samples} sample{'' if samples == 1 else 's'} is not known: {said}; fill in what is missing in "
-        "the source of the split, and build it again"
+        "the source of the split, or say there that splits may share the field (split build --not-apart FIELD), and "
+        "build it again"
     )
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Literal, Protocol
 
 from geoeval.evidence.canonical import significant
-from geoeval.gates.support import BOOTSTRAP_CLUSTERS, WILSON_CLUSTERS, few_clusters, smallest_n
+from geoeval.gates.support import BOOTSTRAP_CLUSTERS, WILSON_CLUSTERS, few_clusters, lacking_clusters, smallest_n
 from geoeval.gates.text import check_metrics, parse_gate
 from geoeval.gates.waivers import Waiver, apply_waivers
 from geoeval.keys import SUPPORTED_BY
@@ -37,6 +37,7 @@ __all__ = [
     "family_status",
     "few_clusters",
     "group_name",
+    "lacking_clusters",
     "parse_gate",
     "smallest_n",
 ]

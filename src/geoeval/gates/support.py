@@ -19,15 +19,32 @@ def few_clusters(estimate: Estimate) -> bool:
 
     A proportion needs 10 clusters and 5 effective ones, a bootstrapped figure 20 and 10.
     """
+    return "few_clusters" in estimate.marks or bool(lacking_clusters(estimate))
+
+
+def lacking_clusters(estimate: Estimate) -> str:
+    """How far an estimate is from the clusters that it needs; ``""`` where it has them, or is not known to lack any.
+
+    Examples
+    --------
+    >>> from geoeval.model import Interval
+    >>> four = Interval(0.8, 1.0, 0.95, "cluster bootstrap", clusters=4)
+    >>> lacking_clusters(Estimate(0.9, "1", support=40, interval=four))
+    '4 of 20 clusters'
+    """
     interval = estimate.interval
-    if "few_clusters" in estimate.marks:
-        return True
     if interval is None or interval.clusters is None:
-        return False
-    clusters, effective = BOOTSTRAP_CLUSTERS if "bootstrap" in interval.method.lower() else WILSON_CLUSTERS
+        return ""
+    clusters, effective = _wanted_clusters(interval.method)
     if interval.clusters < clusters:
-        return True
-    return interval.effective_clusters is not None and interval.effective_clusters < effective
+        return f"{interval.clusters} of {clusters} clusters"
+    if interval.effective_clusters is not None and interval.effective_clusters < effective:
+        return f"{interval.effective_clusters:.3g} of {effective:g} effective clusters"
+    return ""
+
+
+def _wanted_clusters(method: str) -> tuple[int, float]:
+    return BOOTSTRAP_CLUSTERS if "bootstrap" in method.lower() else WILSON_CLUSTERS
 
 
 def smallest_n(gate: Gate, estimate: Estimate | None) -> int | None:

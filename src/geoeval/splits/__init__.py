@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from geoeval.splits.manifest import Manifest, read_manifest
     from geoeval.splits.production import Production
     from geoeval.splits.record import Sample
+    from geoeval.splits.seals import read_key
     from geoeval.splits.settings import SplitSettings
     from geoeval.splits.source import SplitSource, read_source
     from geoeval.splits.table import SampleTable
@@ -41,6 +42,7 @@ _HOMES: dict[str, str] = {
     "check": "leakage",
     "chip_index": "datasets",
     "patch_index": "datasets",
+    "read_key": "seals",
     "read_manifest": "manifest",
     "read_source": "source",
     "worst": "leakage",
@@ -63,6 +65,7 @@ __all__ = [
     "check",
     "chip_index",
     "patch_index",
+    "read_key",
     "read_manifest",
     "read_source",
     "worst",

@@ -10,64 +10,23 @@ from numpy.typing import NDArray
 from geoeval.geometry._kernel import kernel
 from geoeval.model import FloatArray, IntArray
 from geoeval.splits._labelset_kernels import IMAGE, SLACK, Asked, Bits, Flats, largest_of, may_be_alike, placed, wanted
+from geoeval.splits._labelset_key_kernels import (
+    PROBE,
+    Buckets,
+    SetArray,
+    Table,
+    UIntArray,
+    key_of,
+    met_in_pairs,
+    slot_of,
+    two_shared,
+)
 
-UIntArray = NDArray[np.uint64]
-#: Slots with a key and the run of that key (-1 where there is none), where each run begins, and its sets in order.
-Table = tuple[UIntArray, NDArray[np.int32], IntArray, NDArray[np.int32]]
 Visit = tuple[NDArray[np.uint32], UIntArray, FloatArray, int, float]
-Serial = tuple[int, int, int]
+Serial = tuple[int, int]
 Out = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-
-CELL = 32.0
-#: From this many features on, one shared box may be an accident; two are asked for.
-ENOUGH_FOR_TWO = 6
-
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-@kernel
-def _cell(value: float, grid: int) -> Any:
-    return np.uint64((np.int64(np.floor((value + grid * (CELL / 2)) / CELL)) + 16384) & 0x7FFF)
-
-
-@kernel
-def _key(at: tuple[float, float, float, float], grid: int) -> Any:
-    """One number for the cells of the four sides of a box, on either grid."""
-    low = _cell(at[0], grid) | (_cell(at[1], grid) << np.uint64(15))
-    high = (_cell(at[2], grid) << np.uint64(30)) | (_cell(at[3], grid) << np.uint64(45))
-    return low | high | (np.uint64(grid) << np.uint64(60))
-
-
-@kernel
-def keys_of(start: IntArray, box: FloatArray) -> tuple[UIntArray, NDArray[np.int32]]:
-    """The keys of all boxes on both grids, and the set of each: twice its number, plus 1 where one box is enough."""
-    keys, owner = np.empty(2 * len(box), dtype=np.uint64), np.empty(2 * len(box), dtype=np.int32)
-    for k in range(len(start) - 1):
-        alone = int(start[k + 1] - start[k] < ENOUGH_FOR_TWO)
-        for f in range(start[k], start[k + 1]):
-            for grid in range(2):
-                keys[2 * f + grid], owner[2 * f + grid] = _key(placed(box, f, 0, False), grid), 2 * k + alone
-    return keys, owner
-
-
-@kernel
-def _slot(slots: UIntArray, runs: NDArray[np.int32], key: Any) -> int:
-    """The slot of a key, or the empty one where it would stand."""
-    # A product's high bits depend on all bits of the key; the number of slots is a power of 2.
-    place = np.int64((key * _MIX) >> np.uint64(16)) & (len(slots) - 1)
-    while runs[place] >= 0 and slots[place] != key:
-        place = (place + 1) & (len(slots) - 1)
-    return int(place)
-
-
-@kernel
-def slots_of(known: UIntArray, n: int) -> tuple[UIntArray, NDArray[np.int32]]:
-    """Slots for different keys, at least twice as many."""
-    slots, runs = np.zeros(n, dtype=np.uint64), np.full(n, -1, dtype=np.int32)
-    for r in range(len(known)):
-        place = _slot(slots, runs, known[r])
-        slots[place], runs[place] = known[r], r
-    return slots, runs
+#: Sets by one key; small ones by two keys; bits of a bucket; the keys of all features; most features of a small set.
+Index = tuple[Table, Buckets, int, UIntArray, int]
 
 
 @kernel
@@ -119,37 +78,59 @@ def _touching(
 
 
 @kernel
-def _met(
-    table: Table, at: tuple[float, float, float, float], b: int, small: bool, mark: NDArray[Any], now: Serial, new: Any
+def _met_by_counting(
+    table: Table, spans: IntArray, size: int, which: int, b: int, mark: NDArray[Any], now: Serial, n: int, new: SetArray
 ) -> int:
-    """Sets before b that share enough boxes with it now that this one is looked at; how many stand in ``new``."""
-    slots, runs, begin, owner = table
-    began, serial, done = now
-    n = 0
-    for grid in range(2):
-        key = _key(at, grid)
-        run = runs[_slot(slots, runs, key)]
-        if run < 0:
-            continue
-        for t in range(begin[run], begin[run + 1]):
-            a = owner[t] >> 1
-            if a >= b:
-                break
-            if mark[a] >= serial:
-                continue
-            if mark[a] <= began and not (small or owner[t] & 1):
-                mark[a] = serial
-                continue
-            mark[a] = done
-            new[n] = a
-            n += 1
+    """Sets before b, small ones (0) or others (1), of which two features of b share keys; how many are in ``new``."""
+    owner = table[3]
+    began, done = now
+    for f in range(size):
+        serial = began + 1 + f
+        for grid in range(2):
+            for t in range(spans[f, grid, which], spans[f, grid, which + 1]):
+                a = owner[t]
+                if a >= b:
+                    break
+                if mark[a] >= serial:
+                    continue
+                if mark[a] <= began:
+                    mark[a] = serial
+                    continue
+                mark[a] = done
+                new[n] = a
+                n += 1
     return n
+
+
+@kernel
+def _met(
+    index: Index, keys: UIntArray, size: int, b: int, mark: NDArray[Any], now: Serial, room: Any, new: SetArray
+) -> int:
+    """Sets before b that share at least two boxes with it as it stands now, and few others."""
+    table, buckets, bits, _, most = index
+    slots, runs, begin, _ = table
+    spans, place, tag = room
+    small = 0
+    for f in range(size):
+        for grid in range(2):
+            run = runs[slot_of(slots, runs, keys[f, grid])]
+            for part in range(3):
+                spans[f, grid, part] = begin[2 * run + part] if run >= 0 else 0
+            small += spans[f, grid, 1] - spans[f, grid, 0]
+    n = 0
+    if small > 0:
+        n = -1
+        if most > 0 and 2 * size * (size - 1) * PROBE < small:
+            n = met_in_pairs(buckets, bits, keys, size, b, small, mark, now[1], (place, tag), new)
+        if n < 0:
+            n = _met_by_counting(table, spans, size, 0, b, mark, now, -1 - n, new)
+    return _met_by_counting(table, spans, size, 1, b, mark, now, n, new)
 
 
 @kernel
 def image_pairs(
     flats: Flats,
-    table: Table,
+    index: Index,
     cover: UIntArray,
     asked: Asked,
     rows: tuple[int, int],
@@ -158,7 +139,7 @@ def image_pairs(
     limits: tuple[float, float],
     out: Out,
 ) -> tuple[int, int, int]:
-    """Pairs in images that share boxes of features and may be alike, for the second sets from rows[0] to rows[1].
+    """Pairs in images that share two boxes of features and may be alike, for the second sets from rows[0] to rows[1].
 
     ``mark`` holds, for each set, the number of the last feature that met it: that a set was met before, by another
     feature of the same visit, then costs one look.
@@ -174,6 +155,12 @@ def image_pairs(
     largest = largest_of(start)
     span, columns = np.zeros((largest, 2), dtype=np.uint32), np.zeros(largest, dtype=np.uint64)
     touched = np.zeros(largest, dtype=np.uint8)
+    keys = np.zeros((largest, 2), dtype=np.uint64)
+    room = (
+        np.zeros((largest, 2, 3), dtype=np.int64),
+        np.zeros(4 * largest, dtype=np.int64),
+        np.zeros(4 * largest, dtype=np.uint64),
+    )
     new = np.zeros(len(start) - 1, dtype=np.int32)
     # Together, because sets are met in no order: one look at memory in place of three.
     facts = np.empty((len(start) - 1, 3))
@@ -185,24 +172,24 @@ def image_pairs(
             return n, b, serial
         size = start[b + 1] - start[b]
         for turn in range(8):
-            began, done = serial, serial + size + 1
             for k in range(size):
-                span[k, 0], span[k, 1], columns[k] = _cover(placed(box, start[b] + k, turn, False))
+                at = placed(box, start[b] + k, turn, False)
+                span[k, 0], span[k, 1], columns[k] = _cover(at)
+                keys[k, 0], keys[k, 1] = key_of(at, 0), key_of(at, 1)
             visit = span, columns, area[start[b] : start[b + 1]], size, least[b]
-            for f in range(start[b], start[b + 1]):
-                serial += 1
-                at = placed(box, f, turn, False)
-                for m in range(_met(table, at, b, size < ENOUGH_FOR_TWO, mark, (began, serial, done), new)):
-                    a = new[m]
-                    if facts[a, 2] == group[b]:
-                        continue
-                    near, rest = _touching(facts, cover, a, visit, limits[1], touched)
-                    if (
-                        near
-                        and wanted(group, kind, parent, a, b)
-                        and may_be_alike(flats, a, b, turn, False, limits, touched, rest)
-                    ):
-                        out[0][n], out[1][n], out[2][n] = a, b, turn
-                        n += 1
-            serial = done
+            now = serial, serial + size + 1
+            serial = now[1]
+            for m in range(_met(index, keys, size, b, mark, now, room, new)):
+                a = new[m]
+                if facts[a, 2] == group[b]:
+                    continue
+                near, rest = _touching(facts, cover, a, visit, limits[1], touched)
+                if (
+                    near
+                    and wanted(group, kind, parent, a, b)
+                    and may_be_alike(flats, a, b, turn, False, limits, touched, rest)
+                    and two_shared(box, index[3], start[a], start[a + 1], keys, size)
+                ):
+                    out[0][n], out[1][n], out[2][n] = a, b, turn
+                    n += 1
     return n, rows[1], serial

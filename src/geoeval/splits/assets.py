@@ -231,6 +231,26 @@ def _value_bytes(kind: str) -> int:
     return 4 if kind == "complex_int16" else np.dtype(kind).itemsize
 
 
+def is_empty_mask(path: Path, where: str, max_values: int = MAX_VALUES) -> bool:
+    """True for a mask that shows no object: an image of a single value. False for what is no image.
+
+    Raises
+    ------
+    InputError
+        An image that is damaged or claims too much.
+    """
+    from geoeval.splits.image_reading import holds_one_value
+
+    with path.open("rb") as stream:
+        head = stream.read(8)
+    if not any(head.startswith(beginning) for beginning, _ in _BEGINNINGS):
+        return False
+    try:
+        return holds_one_value(path, max_values)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
 def _driver(path: Path, where: str) -> str:
     with path.open("rb") as stream:
         head = stream.read(8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,13 +18,14 @@ from geoeval.evidence.canonical import canonical_bytes
 from geoeval.splits.assign import Assignment, Balance, assign, balance_of, strata_cells, wanted_samples
 from geoeval.splits.components import Components, components
 from geoeval.splits.leakage import GateResult, check
+from geoeval.splits.links import unknown_values
 from geoeval.splits.manifest import Manifest, Mode, manifest_of
 from geoeval.splits.production import REQUIRED, Production, read_production
 from geoeval.splits.quarantine import Quarantine, quarantined
-from geoeval.splits.record import QUARANTINE
+from geoeval.splits.record import QUARANTINE, ROLES
 from geoeval.splits.required import GO_ON
-from geoeval.splits.seals import FIXTURE_KEY
-from geoeval.splits.settings import SplitSettings
+from geoeval.splits.seals import FIXTURE_KEY, require_key
+from geoeval.splits.settings import SHARES, SplitSettings
 from geoeval.splits.source import SplitSource, read_source
 from geoeval.splits.table import SampleTable
 
@@ -123,13 +125,15 @@ def build(
     mode: Mode = "fixture" if open_fixture else "production" if production is not None else "declared"
     read = _read(source, held, production, workers)
     table = read.table
+    held = _fitted(held, table)
+    require_key(FIXTURE_KEY if open_fixture and key is None else key, needed="challenge" in held.demanded)
     found = components(table, held)
     assignment = assign(table, found, held, read.sha256)
     kept = quarantined(table, assignment.split, held.buffer_m) if held.buffer_mode == "quarantine" else None
     split = assignment.split if kept is None else kept.split
     whole = table.with_splits(split)
     gates = check(whole, held)
-    _refuse(gates, mode)
+    _refuse(gates, mode, found, table.n)
     cell, cells = strata_cells(table, held.strata)
     balance = balance_of(split, cell, cells, wanted_samples(table, cell, len(cells), held)[0], held.roles)
     seal = FIXTURE_KEY if open_fixture and key is None else key
@@ -164,7 +168,22 @@ def _read(
     return read_production(source, production, workers=workers)
 
 
-def _refuse(gates: Sequence[GateResult], mode: Mode) -> None:
+def _fitted(settings: SplitSettings, table: SampleTable) -> SplitSettings:
+    """The settings as far as the source decides them.
+
+    Where every sample declares its split and no shares were given, the declared splits are the demanded ones. A field
+    that may stay open, and in which no sample says anything, holds nothing apart and is named as left out.
+    """
+    open_fields = unknown_values(table, [name for name in settings.identities if name not in settings.required])
+    identities = tuple(name for name in settings.identities if open_fields.get(name, 0) < table.n)
+    declared = Counter(table.texts["split"].to_pylist()) if "split" in table.texts else Counter()
+    shares = settings.shares
+    if dict(shares) == dict(SHARES) and declared and None not in declared and set(declared) <= set(ROLES):
+        shares = {role: declared[role] / table.n for role in ROLES if role in declared}
+    return replace(settings, identities=identities, shares=shares)
+
+
+def _refuse(gates: Sequence[GateResult], mode: Mode, found: Components, n: int) -> None:
     bad = [gate for gate in gates if gate.status == "fail" or (mode == "production" and gate.status != "pass")]
     if not bad:
         return
@@ -172,9 +191,25 @@ def _refuse(gates: Sequence[GateResult], mode: Mode) -> None:
     for gate in bad:
         lines.append(f"gate {gate.id}: {gate.status} ({gate.reason}), {gate.count} found {dict(gate.counts)}")
         lines += [f"  {one}" for one in described(gate, 10)]
+        if gate.reason == "split_missing":
+            lines.append(f"  {hangs_together(found, n)}; change the shares with --share, or what links the samples")
         if gate.id == "complete" and gate.unknown:
             lines.append(f"  {GO_ON}")
     raise SplitRefused("the split does not hold:\n" + "\n".join(lines), tuple(gates))
+
+
+def hangs_together(found: Components, n: int) -> str:
+    """Why there may be too little to fill every split: how many components there are, and what makes the largest."""
+    links = ", ".join(
+        f"{one.relation} ({one.alone} samples by itself)"
+        for one in sorted(found.relations, key=lambda one: -one.alone)[:3]
+        if one.alone > 1
+    )
+    what = f"; what links most: {links}" if links else ""
+    return (
+        f"{n} samples hang together in {len(found.sizes)} components, the largest of {found.largest}, and a component "
+        f"goes to one split whole{what}"
+    )
 
 
 def described(gate: GateResult, most: int) -> list[str]:

@@ -7,10 +7,10 @@ indexes, and name themselves by a hash.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,27 @@ from geoeval.splits.manifest import Manifest
 from geoeval.splits.record import Sample
 
 
+class Window(NamedTuple):
+    """One window of an image: what to read, and where it belongs.
+
+    ``image`` and ``label`` are paths below the root, ``row`` and ``column`` the upper left pixel. ``valid`` is NaN
+    where it was not read.
+    """
+
+    sample_id: str
+    split: str
+    image: str
+    label: str
+    row: int
+    column: int
+    height: int
+    width: int
+    valid: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowIndex:
-    """Windows of images, one entry a window.
+    """Windows of images, one entry a window; a loop over the index gives a :class:`Window` each.
 
     Parameters
     ----------
@@ -45,6 +63,15 @@ class WindowIndex:
         The protected manifest that the inputs were held against.
     unproven
         What stayed undecided between the two and was accepted; ``""`` where all was decided.
+
+    Examples
+    --------
+    >>> column = np.array([0, 32])
+    >>> same, zero = np.array([32, 32]), np.array([0, 0])
+    >>> paths = ("raw/a.tif",), ("labels/a.geojson",)
+    >>> index = WindowIndex(("a",), ("train",), *paths, zero, zero, column, same, same, np.ones(2), "0" * 64)
+    >>> [(one.image, one.row, one.column, one.width) for one in index]
+    [('raw/a.tif', 0, 0, 32), ('raw/a.tif', 0, 32, 32)]
     """
 
     sample_id: tuple[str, ...]
@@ -62,6 +89,12 @@ class WindowIndex:
 
     def __len__(self) -> int:
         return len(self.sample)
+
+    def __iter__(self) -> Iterator[Window]:
+        places = np.stack([self.row, self.column, self.height, self.width], axis=1).tolist()
+        for at, (row, column, height, width), valid in zip(self.sample.tolist(), places, self.valid, strict=True):
+            names = self.sample_id[at], self.split[at], self.image[at], self.label[at]
+            yield Window(*names, row, column, height, width, float(valid))
 
     @property
     def sha256(self) -> str:
@@ -81,12 +114,15 @@ def chip_index(
     overlap: int = 0,
     **firewall: Any,
 ) -> WindowIndex:
-    """Chips for training a detector or a segmenter: windows of the processed image, each with its sample's label.
+    """Chips for training a detector or a segmenter, each with its sample's label.
+
+    Windows of the processed image; of the raw one where a sample names no processed image.
 
     Parameters
     ----------
     inputs, protected_manifest, root
-        As for :func:`geoeval.splits.firewall.assert_training_inputs_safe`, which is called first.
+        As for :func:`geoeval.splits.firewall.assert_training_inputs_safe`, which is called first. Samples of all
+        development roles pass, ``val`` and ``calibration`` included: choose by ``split`` what to train on.
     sha256
         The published hash of the protected manifest.
     size, overlap
@@ -94,13 +130,22 @@ def chip_index(
     firewall
         Further arguments of the firewall.
 
+    Returns
+    -------
+    WindowIndex
+        ``for window in index`` gives a :class:`Window` each.
+
     Raises
     ------
+    ConfigError
+        The size or the overlap makes no sense.
     InputError
         A sample without a label or without an image file.
     LeakageError
         As the firewall, whose other refusals apply too.
     """
+    if size < 1:
+        raise ConfigError(f"size must be 1 pixel or more, got {size}")
     if not 0 <= overlap < size:
         raise ConfigError(f"overlap must lie in [0, size), got {overlap} of {size} pixels")
     table = assert_training_inputs_safe(inputs, protected_manifest, sha256=sha256, root=root, **firewall).table
@@ -125,12 +170,15 @@ def patch_index(
     min_valid: float = 0.5,
     **firewall: Any,
 ) -> WindowIndex:
-    """Patches for training on rasters: whole windows of the raw image that hold enough data.
+    """Patches for training on rasters: whole windows that hold enough data.
+
+    Windows of the raw image; of the processed one where a sample names no raw image.
 
     Parameters
     ----------
     inputs, protected_manifest, root
-        As for :func:`geoeval.splits.firewall.assert_training_inputs_safe`, which is called first.
+        As for :func:`geoeval.splits.firewall.assert_training_inputs_safe`, which is called first. Samples of all
+        development roles pass, ``val`` and ``calibration`` included: choose by ``split`` what to train on.
     sha256
         The published hash of the protected manifest.
     size
@@ -138,8 +186,15 @@ def patch_index(
     min_valid
         Least share of pixels with data.
 
+    Returns
+    -------
+    WindowIndex
+        ``for window in index`` gives a :class:`Window` each.
+
     Raises
     ------
+    ConfigError
+        The size or the share makes no sense.
     InputError
         A sample without an image file.
     LeakageError
@@ -179,13 +234,13 @@ def _grid(frame: Frame, size: int, step: int, *, whole: bool) -> list[tuple[int,
 def _valid_shares(path: Path, grid: Sequence[tuple[int, int, int, int]]) -> list[float]:
     import rasterio
     from rasterio.errors import NotGeoreferencedWarning
-    from rasterio.windows import Window
+    from rasterio.windows import Window as Pixels
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotGeoreferencedWarning)
         with rasterio.open(path) as image:
             return [
-                round(float((image.dataset_mask(window=Window(column, row, width, height)) > 0).mean()), 9)
+                round(float((image.dataset_mask(window=Pixels(column, row, width, height)) > 0).mean()), 9)
                 for row, column, height, width in grid
             ]
 

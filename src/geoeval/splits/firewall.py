@@ -85,6 +85,7 @@ def assert_training_inputs_safe(
         The manifest is sealed and there is no key; ``sha256`` is no hash; ``unproven`` names no gate.
     """
     accepted = checked_unproven(unproven)
+    root = Path(root)
     if re.fullmatch("[0-9a-f]{64}", str(sha256)) is None:
         raise ConfigError(f"sha256: expected the 64 hexadecimal digits of the protected manifest, got {sha256!r}")
     manifest = checked_manifest(protected_manifest, "protected manifest", sha256=sha256, open_fixture=open_fixture)
@@ -143,6 +144,8 @@ def _sample(given: Sample | Mapping[str, Any], where: str) -> Sample:
     """A validated record; what a manifest derived from its files is not a part of it and is made again from them."""
     if isinstance(given, Sample):
         return given
+    if not isinstance(given, Mapping):
+        raise InputError(f"{where}: expected a record (a Sample or a mapping of its fields), got {given!r:.80}")
     return sample_from_mapping({name: value for name, value in given.items() if name not in _DERIVED}, where)
 
 

@@ -97,6 +97,39 @@ def read_image(path: str | Path, pixel_limit: int = PIXEL_LIMIT) -> ImageBands:
     Traceback (most recent call last):
     geoeval.errors.InputError: 'none.tif': there is no such file; correct the path or leave the sample out
     """
+    with _opened(path, pixel_limit) as (source, bands, factor):
+        if factor > 1:
+            return _reduced(source, bands, factor)
+        values, valid = source.read(bands), source.read_masks(bands) > 0
+        hidden = _Hidden(len(bands))
+        hidden.see(values, valid)
+        return ImageBands(values, valid, values if hidden.differ else None)
+
+
+def holds_one_value(path: str | Path, pixel_limit: int = PIXEL_LIMIT) -> bool:
+    """True for an image of a single value, whatever its mask shows; as a mask of classes it shows no object.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_image`.
+    """
+    from rasterio.windows import Window
+
+    first = None
+    with _opened(path, pixel_limit) as (source, bands, factor):
+        # Every window is read, so that a damaged file is refused wherever it is damaged.
+        same = True
+        for top, left, rows, columns in _windows(source, len(bands), factor):
+            values = source.read(bands, window=Window(left, top, columns, rows))
+            first = values.flat[0] if first is None else first
+            same = same and bool((values == first).all())
+    return same
+
+
+@contextmanager
+def _opened(path: str | Path, pixel_limit: int) -> Iterator[tuple[Any, list[int], int]]:
+    """An open image, the numbers of its bands, and by how much it is to be reduced."""
     import rasterio
     from rasterio.errors import RasterioError
 
@@ -112,14 +145,7 @@ def read_image(path: str | Path, pixel_limit: int = PIXEL_LIMIT) -> ImageBands:
             rasterio.Env(GDAL_PNG_WHOLE_IMAGE_OPTIM="NO", GDAL_ERROR_ON_LIBJPEG_WARNING="YES"),
             rasterio.open(file) as source,
         ):
-            bands = _checked_bands(source, name, pixel_limit)
-            factor = reduction(source.width, source.height)
-            if factor == 1:
-                values, valid = source.read(bands), source.read_masks(bands) > 0
-                hidden = _Hidden(len(bands))
-                hidden.see(values, valid)
-                return ImageBands(values, valid, values if hidden.differ else None)
-            return _reduced(source, bands, factor)
+            yield source, _checked_bands(source, name, pixel_limit), reduction(source.width, source.height)
     except RasterioError as error:
         raise InputError(f"{name}: cannot be read as an image: {error.__cause__ or error}; is it whole?") from error
 

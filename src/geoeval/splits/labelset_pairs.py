@@ -13,17 +13,15 @@ from typing import Any
 
 import numpy as np
 import shapely
-from numpy.typing import NDArray
 
 from geoeval.model import FloatArray, IntArray, ObjectArray
-from geoeval.splits import _labelset_image_kernels as image_kernels
 from geoeval.splits import _labelset_kernels as kernels
 from geoeval.splits._union_kernels import labels
 from geoeval.splits.across import Across, first_pairs
 from geoeval.splits.labelset_frames import Flat, Mask, as_boxes, in_degrees, in_image, shifted, turned
+from geoeval.splits.labelset_image_search import ImageSearch, Pairs
 from geoeval.splits.labelsets import LEAST_JACCARD, MATCH_IOU, MATCH_SHARE, LabelSet
 
-Pairs = tuple[IntArray, IntArray, IntArray]
 Found = tuple[IntArray, IntArray, FloatArray]
 
 
@@ -175,7 +173,8 @@ def _blocks(frames: tuple[Frame, Frame], asked: kernels.Asked) -> Iterator[tuple
     """Pairs that may be alike in the world and in images, some second sets at a time."""
     world, image = frames[0].flat, frames[1].flat
     n = len(world.start) - 1
-    in_world, in_pictures = _WorldSearch.of(world, asked), _ImageSearch.of(image, asked)
+    in_world = _WorldSearch.of(world, asked)
+    in_pictures = ImageSearch.of(image, _flats(image), asked, _LIMITS)
     at, most, wide = 0, 2**12, 2**8
     while at < n:
         one, stop = in_world.pairs(at, min(at + wide, n), most)
@@ -236,48 +235,6 @@ class _WorldSearch:
         a, b = self.rows[i], self.rows[here[j]]
         kept = kernels.world_kept(_flats(self.flat), self.asked, a, b, turn, _LIMITS)
         return a[kept], b[kept], np.full(int(kept.sum()), turn, dtype=np.int64)
-
-
-@dataclass(slots=True, eq=False)
-class _ImageSearch:
-    """Sets that share boxes of features on one of two grids, and the orientation of the second one."""
-
-    flat: Flat
-    asked: kernels.Asked
-    table: image_kernels.Table
-    cover: image_kernels.UIntArray
-    mark: NDArray[Any]
-    out: tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-    serial: int = 0
-
-    @staticmethod
-    def of(flat: Flat, asked: kernels.Asked) -> _ImageSearch:
-        n, features = len(flat.start) - 1, len(flat.box)
-        mark = np.zeros(n, dtype=np.int32 if 10 * (features + n) < 2**31 else np.int64)
-        room = 8 * n + _BLOCK if features else 0
-        out = np.zeros(room, np.int32), np.zeros(room, np.int32), np.zeros(room, np.int8)
-        return _ImageSearch(flat, asked, _table(flat), image_kernels.covers_of(flat.start, flat.box), mark, out)
-
-    def pairs(self, at: int, stop: int, most: int) -> tuple[Pairs, int]:
-        """Pairs with second sets from ``at``, at least one set and then until there are ``most``."""
-        if not len(self.flat.box):
-            return (_NONE, _NONE, _NONE), stop
-        most += 8 * stop
-        room = self.out[0][:most], self.out[1][:most], self.out[2][:most]
-        n, stop, self.serial = image_kernels.image_pairs(
-            _flats(self.flat), self.table, self.cover, self.asked, (at, stop), self.mark, self.serial, _LIMITS, room
-        )
-        a, b, turn = (column[:n].astype(np.int64) for column in room)
-        return (a, b, turn), stop
-
-
-def _table(flat: Flat) -> image_kernels.Table:
-    keys, owner = image_kernels.keys_of(flat.start, flat.box)
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else _NONE
-    slots, runs = image_kernels.slots_of(keys[first], 2 ** (1 + len(first).bit_length()))
-    return slots, runs, np.append(first, len(keys)).astype(np.int64), owner[order]
 
 
 def _measured(frame: Frame, pairs: Pairs, *, full: bool) -> Found:

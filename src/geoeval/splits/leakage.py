@@ -298,7 +298,8 @@ def _buffer(seen: _Checked) -> GateResult:
     lacking = table.n - len(rows)
     unknown = {"bbox": lacking} if lacking else {}
     if not len(rows):
-        return GateResult("buffer", "not_evaluable", "no_geometry", 0, unknown=unknown)
+        reason = "no_geometry" if table.n else "evidence_missing"
+        return GateResult("buffer", "not_evaluable", reason, 0, unknown=unknown)
     from geoeval.splits.boxes import within_across
 
     boxes = boxes_of(table, rows)
@@ -340,7 +341,10 @@ def _complete(table: SampleTable, settings: SplitSettings) -> GateResult:
     homeless = int((split < 0).sum()) - quarantined
     silent = silent_rows(table, settings.required)
     lacking = {name: len(rows) for name, rows in silent.items()}
-    counts = {"split_missing": len(missing), "record_invalid": len(table.invalid) + homeless + sum(lacking.values())}
+    # Samples none of which is in a split are no split that is incomplete, but none at all.
+    nowhere = bool(homeless) and not (names or missing or table.invalid or lacking)
+    stray = 0 if nowhere else homeless
+    counts = {"split_missing": len(missing), "record_invalid": len(table.invalid) + stray + sum(lacking.values())}
     notes = dict.fromkeys(missing, "this split has no sample")
     notes |= {one.record: one.says for one in table.invalid[: settings.witnesses]}
     split_of, id_of = table.splits()[0], table.codes("sample_id")
@@ -348,7 +352,11 @@ def _complete(table: SampleTable, settings: SplitSettings) -> GateResult:
     if twins:
         notes["sample_id"] = f"{twins} samples have the id of another one of their split"
     if homeless:
-        notes["split"] = f"{homeless} samples are in no split"
+        notes["split"] = (
+            f"none of {homeless} samples is in a split; name the split of each, or let split build choose it"
+            if nowhere
+            else f"{homeless} samples are in no split"
+        )
     notes |= {name: _said_nothing(table, rows) for name, rows in silent.items()}
     reason = "split_missing" if missing else "record_invalid" if counts["record_invalid"] else None
     status: Status = "fail" if reason else "pass" if names else "not_evaluable"

@@ -149,7 +149,11 @@ def check_list(given: SplitList, demands: Demands | None = None) -> ListCheck:
     gates = [replace(one, demanded=one.demanded or one.result.id in held.require) for one in gates]
     notes = dict(given.notes)
     if held.buffer_m is None:
-        notes["buffer"] = "none demanded; distances were not looked at"
+        notes["buffer"] = (
+            "none demanded; distances were not looked at"
+            if given.grid is None
+            else "none beside the grid index; distances were not looked at (--buffer METRES demands one)"
+        )
     samples = {name: int((split == at).sum()) for at, name in enumerate(names)}
     return ListCheck(given, tuple(gates), samples, notes)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from geoeval.errors import InputError
+from geoeval.splits.building import REPORT_SCHEMA
 from geoeval.splits.list_part import ListOptions
 from geoeval.splits.lists import SplitList, named_files, read_split_list
 from geoeval.splits.manifest import SCHEMA, Manifest, read_manifest
@@ -18,6 +19,7 @@ from geoeval.splits.settings import strictest
 from geoeval.splits.table import SampleTable, joined
 
 _SOURCES = (".jsonl", ".ndjson")
+_SCHEMAS: Mapping[str, Literal["manifest", "report"]] = {SCHEMA: "manifest", REPORT_SCHEMA: "report"}
 
 
 def read_inputs(
@@ -32,6 +34,8 @@ def read_inputs(
 
     Parameters
     ----------
+    arguments
+        Files. A folder that a build wrote stands for its manifests; the report beside them is left out, and said.
     key
         Opens the seal of challenge hashes in manifests.
     root
@@ -44,33 +48,63 @@ def read_inputs(
     InputError
         Different kinds at once, manifests of different sources, or what the readers refuse.
     """
-    paths = [path for _, path in named_files(arguments)]
-    manifests = [_is_manifest(path) for path in paths]
+    paths = [one for _, path in named_files(arguments) for one in _unfolded(path)]
+    sorts = [_sort_of(path) for path in paths]
     sources = [path.suffix.lower() in _SOURCES for path in paths]
-    if any(manifests) and not all(manifests):
-        raise InputError("expected manifests only or lists only, got both; check them one after the other")
+    if "manifest" in sorts:
+        return _of_build(paths, sorts, key, root, open_fixture=open_fixture)
     if any(sources) and len(paths) > 1:
-        raise InputError("a source of samples (.jsonl) is one file that declares its splits; give it alone")
-    if any(manifests):
-        read = [read_manifest(path, open_fixture=open_fixture) for path in paths]
-        return _of_manifests(read, paths, key, root)
+        raise InputError(
+            f"{paths[sources.index(True)].name}: a source of samples declares its splits itself; give it alone"
+        )
+    if "report" in sorts:
+        raise InputError(
+            f"{paths[sorts.index('report')].name}: is the report of a build, which names no sample; give the manifests "
+            "beside it, or their folder"
+        )
     if any(sources):
         return _of_source(paths[0], root)
     return read_split_list(arguments, options)
 
 
-def _is_manifest(path: Path) -> bool:
-    """True for a split manifest. Its keys are sorted, so the schema stands far behind; a list never has these."""
+def _unfolded(path: Path) -> list[Path]:
+    """The manifests in a folder; anything else stands for itself."""
+    inside = sorted(path.glob("*.json")) if path.is_dir() else []
+    return [one for one in inside if _sort_of(one) == "manifest"] or [path]
+
+
+def _sort_of(path: Path) -> Literal["manifest", "report"] | None:
+    """What a build wrote. Keys are sorted, so the schema stands far behind; a list never has these."""
     if path.suffix.lower() != ".json" or not path.is_file():
-        return False
+        return None
     data = path.read_bytes()
-    if SCHEMA.encode() not in data:
-        return False
+    if not any(one.encode() in data for one in _SCHEMAS):
+        return None
     try:
         content = json.loads(data)
     except ValueError:
-        return False
-    return isinstance(content, dict) and content.get("schema") == SCHEMA
+        return None
+    schema = content.get("schema") if isinstance(content, dict) else None
+    return _SCHEMAS.get(schema) if isinstance(schema, str) else None
+
+
+def _of_build(
+    paths: Sequence[Path], sorts: Sequence[str | None], key: bytes | None, root: Path | None, *, open_fixture: bool
+) -> SplitList:
+    """The manifests of one build; the report among them is left out, and said."""
+    other = next((path for path, sort in zip(paths, sorts, strict=True) if sort is None), None)
+    if other is not None:
+        raise InputError(
+            f"expected manifests only or lists only, got both: {other.name} is no manifest; check them one after the "
+            "other"
+        )
+    held = [path for path, sort in zip(paths, sorts, strict=True) if sort == "manifest"]
+    read = [read_manifest(path, open_fixture=open_fixture) for path in held]
+    found = _of_manifests(read, held, key, root)
+    left = [path.name for path, sort in zip(paths, sorts, strict=True) if sort == "report"]
+    if not left:
+        return found
+    return replace(found, notes={**found.notes, "left out": f"{', '.join(left)}: the report of a build, no manifest"})
 
 
 def _of_source(path: Path, root: Path | None) -> SplitList:

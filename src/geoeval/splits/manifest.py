@@ -244,7 +244,10 @@ def checked_manifest(
     if digest(canonical_bytes(content)) != manifest.sha256:
         raise InputError(f"{name}: was changed after hashing; its content no longer has the hash {manifest.sha256}")
     if sha256 is not None and not hmac.compare_digest(sha256, manifest.sha256):
-        raise InputError(f"{name}: expected the manifest {sha256[:80]}, found {manifest.sha256}")
+        hint = ""
+        if hmac.compare_digest(sha256, digest(manifest.data())):
+            hint = "; that is the hash of the file, give the manifest_sha256 inside, which the build prints"
+        raise InputError(f"{name}: expected the manifest {sha256[:80]}, found {manifest.sha256}{hint}")
     if content["mode"] not in ("fixture", "declared", "production") or content["set"] not in SETS:
         raise InputError(f"{name}: unknown mode {content['mode']!r} or set {content['set']!r}")
     if content["production_accuracy_use_allowed"] is not (content["mode"] == "production"):

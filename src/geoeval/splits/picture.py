@@ -6,7 +6,7 @@ The picture is deterministic: no date, a fixed salt for the names in an SVG, row
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ def split_picture(found: ListCheck, kind: str = "svg", *, buffer_m: float | None
     if kind not in ("svg", "png"):
         raise InputError(f"a picture is .svg or .png, got {kind!r}")
     import matplotlib as mpl
+    import shapely
     from matplotlib.figure import Figure
 
     rows, shapes, crs = _drawn(found.given)
@@ -73,11 +74,14 @@ def split_picture(found: ListCheck, kind: str = "svg", *, buffer_m: float | None
             if len(own):
                 legend.append(_draw_split(axes, shapes[own], colours[name], f"{name} ({len(own)})", len(rows)))
         offending = _offending(found, rows)
+        seen = [np.asarray(shapely.total_bounds(shapes))]
         # Cells of a grid index and pixels have no metres.
         if buffer_m is not None and crs not in ("", "pixel"):
-            legend += _draw_buffers(axes, shapes, offending, crs, buffer_m)
+            around = _buffers(shapes, offending, crs, buffer_m)
+            legend += _draw_buffers(axes, around, f"buffer {buffer_m:g} m", whole=len(around) == len(shapes))
+            seen += [np.concatenate([ring.min(axis=0), ring.max(axis=0)]) for ring in around]
         legend += _draw_pairs(axes, found, rows, shapes, crs)
-        _finish(axes, shapes, crs, legend, found)
+        _finish(axes, np.array(seen), crs, legend, found)
         out = io.BytesIO()
         metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"Software": None}
         figure.savefig(out, format=kind, metadata=metadata)
@@ -159,11 +163,9 @@ def _offending(found: ListCheck, rows: IntArray) -> IntArray:
     return np.flatnonzero(np.isin(rows, bad)).astype(np.int64)
 
 
-def _draw_buffers(axes: Any, shapes: ObjectArray, offending: IntArray, crs: str, buffer_m: float) -> list[Any]:
-    """Dashed outlines at the distance of the buffer; in degrees a circle becomes an ellipse of the same metres."""
+def _buffers(shapes: ObjectArray, offending: IntArray, crs: str, buffer_m: float) -> list[FloatArray]:
+    """Outlines at the distance of the buffer; in degrees a circle becomes an ellipse of the same metres."""
     import shapely
-    from matplotlib.collections import PolyCollection
-    from matplotlib.lines import Line2D
 
     from geoeval.geometry.crs import parse_crs
 
@@ -176,15 +178,22 @@ def _draw_buffers(axes: Any, shapes: ObjectArray, offending: IntArray, crs: str,
         middle = shapely.bounds(own)[:, [1, 3]].mean(axis=1)
         wide = buffer_m / (_METRES_A_DEGREE * np.maximum(np.cos(np.radians(middle)), 1e-3))
         high = buffer_m / _METRES_A_DEGREE
-        rings = [_ellipse(one, float(x), high) for one, x in zip(own, wide, strict=True)]
-    else:
-        size = buffer_m / float(system.axis_info[0].unit_conversion_factor)
-        rings = _rings(np.asarray(shapely.buffer(own, size, quad_segs=6), dtype=np.object_))
+        return [_ellipse(one, float(x), high) for one, x in zip(own, wide, strict=True)]
+    size = buffer_m / float(system.axis_info[0].unit_conversion_factor)
+    return _rings(np.asarray(shapely.buffer(own, size, quad_segs=6), dtype=np.object_))
+
+
+def _draw_buffers(axes: Any, rings: Sequence[FloatArray], label: str, *, whole: bool) -> list[Any]:
+    from matplotlib.collections import PolyCollection
+    from matplotlib.lines import Line2D
+
+    if not rings:
+        return []
     axes.add_collection(
         PolyCollection(rings, facecolors="none", edgecolors="#888888", linewidths=0.4, linestyles="dashed", zorder=1),
         autolim=False,
     )
-    label = f"buffer {buffer_m:g} m" + ("" if len(which) == len(shapes) else " (offending samples)")
+    label += "" if whole else " (offending samples)"
     return [Line2D([], [], color="#888888", linestyle="dashed", linewidth=0.8, label=label)]
 
 
@@ -226,10 +235,10 @@ def _degrees(crs: str) -> bool:
     return bool(parse_crs(crs).is_geographic)
 
 
-def _finish(axes: Any, shapes: ObjectArray, crs: str, legend: list[Any], found: ListCheck) -> None:
-    import shapely
-
-    west, south, east, north = shapely.total_bounds(shapes)
+def _finish(axes: Any, seen: FloatArray, crs: str, legend: list[Any], found: ListCheck) -> None:
+    """Frame, axes, title and legend; ``seen`` holds the bounds of all that must lie within the frame."""
+    west, south = (float(one) for one in seen[:, :2].min(axis=0))
+    east, north = (float(one) for one in seen[:, 2:].max(axis=0))
     margin = 0.03 * max(east - west, north - south) or 1.0
     axes.set_xlim(west - margin, east + margin)
     axes.set_ylim(south - margin, north + margin)

@@ -330,6 +330,8 @@ def _complaint(error: Any, name: str) -> str:
             text = entry["input"]
             hint = nearest_spelling(text, ROLES) if isinstance(text, str) else f"known are {', '.join(ROLES)}"
             said.append(f"split {text!r} is no role; {hint}")
+        elif entry["type"] == "string_type":
+            said.append(f"{place} must be text (in JSON within quotes), got {entry['input']!r:.80}")
         else:
             said.append(f"{place or 'record'}: {entry['msg'][0].lower()}{entry['msg'][1:]}, got {entry['input']!r:.80}")
     return f"{name}: " + "; ".join(dict.fromkeys(said))

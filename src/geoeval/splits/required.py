@@ -13,8 +13,9 @@ SHOWN = 10
 
 #: How to go on, for whoever is refused.
 GO_ON = (
-    "fill them in (a value such as 'unknown' does not count), or declare them optional with --optional FIELD "
-    "(in code: SplitSettings(required=...)); production mode demands them all"
+    "fill them in (a value such as 'unknown' does not count; hashes come of themselves where a record names its files: "
+    "raw_image, processed_image, label), or declare them optional with --optional FIELD (in code: "
+    "SplitSettings(required=...)); production mode demands them all"
 )
 
 _IMAGES = ("raw_image", "processed_image")
@@ -50,7 +51,7 @@ def silent_fields(sample: Sample, required: Iterable[str], *, flat: bool = False
     mask = sample.label is not None and not is_vector(sample.label)
     if mask and sample.label_geometry_hash is None:
         spared.add("label_geometry_hash")
-    if not mask and sample.label_geometry_hash == empty_label_hash():
+    if sample.label_geometry_hash == empty_label_hash():
         spared |= set(MEMBERS)
     asked = list(required)
     missing = set(missing_fields(sample, asked)) - spared
@@ -75,7 +76,20 @@ def hopeless_fields(sample: Sample, required: Iterable[str]) -> list[str]:
     ]
 
 
-def refuse_silent(found: Iterable[tuple[str, Sequence[str]]], name: str) -> None:
+def later_fields(samples: Iterable[Sample], required: Iterable[str]) -> list[str]:
+    """Required fields that some sample leaves open, and that only an empty label would spare it.
+
+    Examples
+    --------
+    >>> later_fields([Sample(sample_id="a", task="t", label="a.geojson")], ["task", "object_ids"])
+    ['object_ids']
+    """
+    asked = [name for name in required if name in MEMBERS]
+    open_fields = {name for one in samples for name in silent_fields(one, asked)}
+    return [name for name in asked if name in open_fields]
+
+
+def refuse_silent(found: Iterable[tuple[str, Sequence[str]]], name: str, later: Sequence[str] = ()) -> None:
     """Refuse records that leave required fields open, all at once.
 
     Parameters
@@ -84,6 +98,8 @@ def refuse_silent(found: Iterable[tuple[str, Sequence[str]]], name: str) -> None
         Sample id and its open fields; none where a record says everything.
     name
         The source, for the message.
+    later
+        Fields that will be asked for once the labels were read.
 
     Raises
     ------
@@ -106,5 +122,7 @@ def refuse_silent(found: Iterable[tuple[str, Sequence[str]]], name: str) -> None
     lines = [f"  record {record!r}: required and unknown: {', '.join(fields)}" for record, fields in silent[:SHOWN]]
     if len(silent) > SHOWN:
         lines.append(f"  … and {len(silent) - SHOWN} more records")
+    if later:
+        lines.append(f"  and wherever a label holds features, by its record: {', '.join(later)}")
     head = "1 record says" if len(silent) == 1 else f"{len(silent)} records say"
     raise InputError("\n".join([f"{name}: {head} nothing in required fields", *lines, GO_ON]))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hmac
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,20 @@ def looks_from_text(text: str) -> tuple[Codes, Codes]:
     return first.astype(np.uint64), second.astype(np.uint64)
 
 
+def read_key(path: str | Path) -> bytes:
+    """The key in a file, without the end of its line.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read.
+    """
+    try:
+        return Path(path).read_bytes().rstrip(b"\r\n")
+    except OSError as error:
+        raise ConfigError(f"{path}: the key cannot be read ({error.strerror or error})") from error
+
+
 def require_key(key: bytes | None, *, needed: bool) -> None:
     """Refuse a key that is too short, or none where challenge samples need one.
 
@@ -76,8 +91,9 @@ def require_key(key: bytes | None, *, needed: bool) -> None:
     """
     if (needed and key is None) or (key is not None and len(key) < _LEAST_KEY):
         raise ConfigError(
-            f"challenge samples need a key of at least {_LEAST_KEY} bytes to seal their hashes; keep it outside the "
-            "repository and give it as `key`"
+            f"challenge samples need a key of at least {_LEAST_KEY} bytes to seal their hashes: give a file that holds "
+            "one and stays outside of the repository (--key-file, in code `key`), or leave challenge out by shares of "
+            "your own (--share)"
         )
 
 

@@ -20,13 +20,14 @@ from geoeval.splits.assets import (
     Frame,
     asset_path,
     image_frame,
+    is_empty_mask,
     label_shapes,
     placed_labels,
     recipe_id,
 )
 from geoeval.splits.placement import placed
 from geoeval.splits.record import Sample, record_hash
-from geoeval.splits.required import hopeless_fields, refuse_silent, silent_fields
+from geoeval.splits.required import hopeless_fields, later_fields, refuse_silent, silent_fields
 from geoeval.splits.rows import OnInvalid, records
 from geoeval.splits.table import Invalid, SampleTable, table_of
 
@@ -141,7 +142,8 @@ def source_of(
     _check_golden(samples)
     if on_invalid == "refuse":
         _refuse_twins(samples, name)
-        refuse_silent(((one.sample_id, hopeless_fields(one, required)) for one in samples), name)
+        hopeless = [(one.sample_id, hopeless_fields(one, required)) for one in samples]
+        refuse_silent(hopeless, name, later_fields(samples, required))
 
     def settle(sample: Sample) -> Settled | Invalid:
         try:
@@ -202,11 +204,15 @@ def settled(sample: Sample, root: Path, where: str, max_values: int = MAX_VALUES
         if not codes.flat:
             found |= {"perceptual_hash": f"{int(codes.codes[0]):016x}", "perceptual_recipe": recipe_id()}
     shapes = label_shapes(paths["label"], f"{where}: label") if "label" in paths else None
-    if "label" in paths and shapes is None and sample.label_geometry_hash is not None:
-        raise InputError(
-            f"{where}: label_geometry_hash is declared, but the label {sample.label!r} holds no geometries that it "
-            "could be checked against; leave it out, the label is compared by its bytes"
-        )
+    if "label" in paths and shapes is None:
+        if is_empty_mask(paths["label"], f"{where}: label", max_values):
+            # A mask without any object, as background has; like a label without a feature it links nothing.
+            shapes = np.zeros(0, dtype=np.object_), ""
+        elif sample.label_geometry_hash is not None:
+            raise InputError(
+                f"{where}: label_geometry_hash is declared, but the label {sample.label!r} holds no geometries that it "
+                "could be checked against; leave it out, the label is compared by its bytes"
+            )
     if shapes is not None:
         from geoeval.splits.labelsets import geometry_hash
 

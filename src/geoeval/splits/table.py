@@ -67,8 +67,7 @@ class SampleTable:
     confirmed
         (n,) True where there are second hashes.
     looks
-        (n,) looks of each sample: its raw and its processed image, with and without their masks, each once. Columns
-        behind them are not read.
+        (n,) looks of each sample: raw and processed image, with and without mask. Columns behind them are not read.
     labels
         (n,) label sets (:class:`geoeval.splits.labelsets.LabelSet`), None where a label was not read; None for all
         where none was.
@@ -242,8 +241,7 @@ def encoded_column(column: Any) -> tuple[IntArray, Any]:
 def _strings(values: Any) -> Any:
     import pyarrow as pa
 
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(values, pa.Array):
         return values.cast(pa.large_string())
     return pa.array(values, type=pa.large_string(), from_pandas=True)
@@ -270,8 +268,7 @@ def _tidied(name: str, values: Any, n: int) -> Any:
 def _lists(values: Any) -> Any:
     import pyarrow as pa
 
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     kind = pa.large_list(pa.large_string())
     return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, type=kind, from_pandas=True)
 
