@@ -18,7 +18,7 @@ from geoeval.evidence.canonical import canonical_bytes, digest, file_digest
 from geoeval.splits import Production, SplitSettings, build, read_manifest
 from geoeval.splits.links import empty_label_hash
 from geoeval.splits.production import asset_manifest, production_problems
-from geoeval.splits.record import ASSETS, IDENTITIES, MEMBERS
+from geoeval.splits.record import ASSETS, CONTRACT, IDENTITIES, MEMBERS
 from geoeval.splits.seals import closed_entry
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -290,6 +290,7 @@ def test_other_names_can_be_mapped(bench, tmp_path):
 
 
 def test_a_file_of_the_development_side_stops_it_by_its_bytes(bench, stopped):
+    touching(bench, "dev-1", "train", -2)
     label = bench.folder / "training.geojson"
     shutil.copy(bench.folder / "reference.geojson", label)
     dev = [record("dev-1", "train", -2, label="training.geojson"), record("dev-2", "val", -4)]
@@ -300,6 +301,7 @@ def test_a_file_of_the_development_side_stops_it_by_its_bytes(bench, stopped):
 
 def test_a_file_of_a_challenge_case_stops_it_under_any_link(bench, stopped):
     """The data bear the names of test samples; the file is the label of a challenge case."""
+    touching(bench, "sealed", "challenge", 40)
     records = [*protected(), {**record("sealed", "challenge", 40), "label": "reference.geojson"}]
     path = bench.config(prot=records)
     (bench.folder / "again.geojson").symlink_to(bench.folder / "reference.geojson")
@@ -474,8 +476,19 @@ def reexported(source, target, **properties):
     target.write_text(json.dumps(data, indent=2))
 
 
+def touching(bench, name, split, place):
+    """One feature of the reference has a further point on the corner of another sample, so that it may be its label."""
+    file = bench.folder / "reference.geojson"
+    data = json.loads(file.read_text())
+    geometry = data["features"][5]["geometry"]
+    corner = record(name, split, place)["bbox"][:2]
+    data["features"][5]["geometry"] = {"type": "MultiPoint", "coordinates": [geometry["coordinates"], corner]}
+    file.write_text(json.dumps(data))
+
+
 def sealed_label(bench, split="challenge", **fields):
     """The reference of the case is a copy of the label of another sample."""
+    touching(bench, "sealed", split, 40)
     shutil.copy(bench.folder / "reference.geojson", bench.folder / "secret.geojson")
     own = {**record("sealed", split, 40), "label": "secret.geojson", **fields}
     return development(), [*protected(), own]
@@ -563,6 +576,7 @@ def test_empty_labels_of_challenge_and_development_samples_are_alike_by_nature(b
 
 
 def test_a_development_label_that_was_written_again_stops_it_by_its_shapes(bench, stopped):
+    touching(bench, "dev-1", "train", -2)
     reexported(bench.folder / "reference.geojson", bench.folder / "training.geojson", note="old")
     path = bench.config(development(label="training.geojson"))
     (bench.folder / "training.geojson").unlink()
@@ -694,7 +708,7 @@ def rasters(bench):
 @pytest.mark.parametrize("family", ["raster", "elevation"])
 def test_a_raster_on_the_ground_of_another_sample_stops_it(bench, rasters, stopped, tmp_path, family):
     path = rasters(family)
-    assert not any(family in one for one in limits_of(benchmark(path, tmp_path / "clean")))
+    assert not any(f"case {family}" in one for one in limits_of(benchmark(path, tmp_path / "clean")))
     shutil.rmtree(tmp_path / "clean")
     folder = bench.folder / "ground" / "reference"
     shutil.copy(folder / "aoi-02.tif", folder / "aoi-01.tif")
@@ -737,6 +751,245 @@ sample_by = "cluster"
     points(3000.0)
     says = r"(?s)case\[1\] \('spots'\): .*: 4\n.* claims 'aoi-01' and lies in the box of 'aoi-02' \(test\)\n"
     stopped(path, LeakageError, says)
+
+
+# -- references outside of challenge and development samples -----------------------------------------------------------
+
+
+def rewritten(bench, change):
+    """Both sides of the case with other features."""
+    for side in ("reference", "prediction"):
+        file = bench.folder / f"{side}.geojson"
+        data = json.loads(file.read_text())
+        data["features"] = change(data["features"])
+        file.write_text(json.dumps(data))
+
+
+def with_one_more_point(own, other):
+    """Points of one area, each with a further one; all of it bears the name of the first area."""
+
+    def change(features):
+        first = next(one for one in features if one["properties"]["aoi"] == own)["geometry"]["coordinates"]
+        kept = [one for one in features if one["properties"]["aoi"] != other]
+        for one in features:
+            if one["properties"]["aoi"] == other:
+                both = [first, one["geometry"]["coordinates"]]
+                kept.append({**one, "geometry": {"type": "MultiPoint", "coordinates": both}})
+                one["properties"]["aoi"] = own
+        return kept
+
+    return change
+
+
+@pytest.mark.parametrize("degrees", [False, True])
+def test_features_that_reach_into_a_challenge_sample_stop_it(bench, stopped, degrees):
+    """Each has a vertex in the box that it claims."""
+    rewritten(bench, with_one_more_point("aoi-01", "aoi-03"))
+    prot = protected(aoi_03="challenge")
+    path = bench.config(prot=[box_in_degrees(one) for one in prot] if degrees else prot)
+    says = (
+        r"case\[0\] \('points'\): reference features that reach into the box of a challenge or development sample: 20\n"
+        r"  'aoi-03-r00' claims 'aoi-01' and reaches into the box of 'aoi-03' \(challenge\)\n"
+    )
+    stopped(path, LeakageError, says)
+
+
+def test_features_that_reach_into_another_test_sample_pass(bench, tmp_path):
+    """The clean twin: the same features where the other area is open."""
+    rewritten(bench, with_one_more_point("aoi-01", "aoi-03"))
+    assert "points" in benchmark(bench.config(), tmp_path).cases
+
+
+def test_features_that_reach_into_a_development_sample_stop_it(bench, stopped):
+    x, y = record("dev-1", "train", -2)["bbox"][:2]
+
+    def change(features):
+        own = features[0]["geometry"]["coordinates"]
+        features[0]["geometry"] = {"type": "MultiPoint", "coordinates": [own, [x + 1.0, y + 1.0]]}
+        return features
+
+    rewritten(bench, change)
+    stopped(bench.config(), LeakageError, r": 1\n.* claims 'aoi-01' and reaches into the box of 'dev-1' \(train\)")
+
+
+@pytest.mark.parametrize(("inside", "refused"), [(0.0, False), (0.01, True)])
+def test_touching_a_challenge_sample_is_allowed(bench, stopped, tmp_path, inside, refused):
+    x, y = record("aoi-03", "challenge", 2)["bbox"][:2]
+
+    def change(features):
+        kept = [one for one in features if one["properties"]["aoi"] != "aoi-03"]
+        own = kept[0]["geometry"]["coordinates"]
+        kept[0]["geometry"] = {"type": "MultiPoint", "coordinates": [own, [x + inside, y + 50.0]]}
+        return kept
+
+    rewritten(bench, change)
+    path = bench.config(prot=protected(aoi_03="challenge"))
+    if refused:
+        stopped(path, LeakageError, "reaches into the box of 'aoi-03'")
+    else:
+        assert "points" in benchmark(path, tmp_path).cases
+
+
+ONE_RASTER = """
+[[case]]
+id = "land"
+family = "raster"
+reference = "land-reference.tif"
+prediction = "land-prediction.tif"
+sample_of = { land-reference = "aoi-01" }
+"""
+
+
+def land(bench, bounds, prot=None, crs="EPSG:32631"):
+    """A further case: one raster that claims the first area."""
+    import rasterio
+    from affine import Affine
+
+    west, south, east, north = bounds
+    values = np.random.default_rng(0).integers(1, 4, (1, 40, 40)).astype("uint8")
+    placed = Affine((east - west) / 40, 0, west, 0, (south - north) / 40, north)
+    size = {"width": 40, "height": 40, "count": 1, "dtype": "uint8", "crs": crs, "transform": placed}
+    for side in ("reference", "prediction"):
+        with rasterio.open(bench.folder / f"land-{side}.tif", "w", driver="GTiff", **size) as file:
+            file.write(values)
+    if prot is not None:
+        closed = {one["sample_id"] for one in prot if one["split"] == "challenge"}
+        rewritten(bench, lambda features: [one for one in features if one["properties"]["aoi"] not in closed])
+    path = bench.config(prot=prot)
+    path.write_text(path.read_text().replace("\n[[gate]]", ONE_RASTER + "\n[[gate]]", 1))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("east", "says"),
+    [
+        (506_200.0, r"'land-reference.tif' claims 'aoi-01' and reaches into the box of 'aoi-03' \(challenge\)"),
+        (500_900.0, r"less than half .*: 1\n  'land-reference.tif' claims 'aoi-01' and has 44.44% of its area"),
+    ],
+)
+def test_a_raster_of_more_than_its_sample_stops_it(bench, stopped, east, says):
+    path = land(bench, (500_000.0, 5_600_000.0, east, 5_600_400.0), protected(aoi_03="challenge"))
+    stopped(path, LeakageError, says)
+
+
+@pytest.mark.parametrize("east", [500_400.0, 500_800.0])
+def test_a_raster_that_lies_in_its_sample_by_half_passes(bench, tmp_path, east):
+    path = land(bench, (500_000.0, 5_600_000.0, east, 5_600_400.0), protected(aoi_03="challenge"))
+    assert "land" in benchmark(path, tmp_path).cases
+
+
+def test_a_raster_in_degrees_that_covers_a_development_sample_stops_it(bench, stopped):
+    from pyproj import Transformer
+
+    to_degrees = Transformer.from_crs("EPSG:32631", "EPSG:4326", always_xy=True)
+    bounds = to_degrees.transform_bounds(494_000.0, 5_580_000.0, 520_000.0, 5_600_400.0)
+    path = land(bench, bounds, crs="EPSG:4326")
+    stopped(path, LeakageError, r"claims 'aoi-01' and reaches into the box of 'dev-1' \(train\), 'dev-2' \(val\)")
+
+
+# -- manifests that ask for little -------------------------------------------------------------------------------------
+
+
+def asking(bench, **settings):
+    """Manifests that were built with other settings."""
+    bench.config()
+    own = []
+    for name in ("development", "protected"):
+        content = read_manifest(bench.folder / f"{name}.json").content
+        looks = {one: value for one, value in settings.items() if one in content["perceptual"]}
+        changes = {"settings": {**content["settings"], **settings}, "perceptual": {**content["perceptual"], **looks}}
+        own.append(rehashed(bench.folder / f"{name}.json", **changes))
+    return bench.bind(*own)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"buffer_m": 0.0}, "no buffer between splits (buffer_m is 0)"),
+        ({"radius": 0, "confirmed_radius": 0}, "looks are compared within 0 bits only"),
+        ({"confirmed_radius": 4}, "looks are compared within 4 bits only"),
+        ({"radius": 0}, "looks are compared within 0 bits only, and within 8 where a second hash confirms"),
+        ({"required": [*CONTRACT[:-2]]}, "not demanded of samples: label_geometry_hash, record_sha256"),
+    ],
+)
+def test_manifests_that_ask_for_little_are_a_claim_limit(bench, tmp_path, settings, says):
+    assert says in limits_of(benchmark(asking(bench, **settings), tmp_path))
+
+
+def test_manifests_that_ask_for_all_have_no_such_limit(bench, tmp_path):
+    found = benchmark(asking(bench, required=list(CONTRACT)), tmp_path)
+    assert not any(word in one for one in limits_of(found) for word in ("buffer", "bits", "demanded"))
+    told = json.loads((found.folder / "manifest.json").read_bytes())["splits"]
+    assert (told["buffer_m"], told["radius"], told["confirmed_radius"]) == (2000.0, 4, 8)
+
+
+def test_the_stricter_manifest_sets_the_buffer_and_the_laxer_one_what_was_demanded(bench, tmp_path):
+    asking(bench, required=list(CONTRACT))
+    content = read_manifest(bench.folder / "protected.json").content
+    lax = {**content["settings"], "buffer_m": 0.0, "required": list(CONTRACT[:-1])}
+    own = rehashed(bench.folder / "protected.json", settings=lax)
+    path = bench.bind(read_manifest(bench.folder / "development.json").sha256, own)
+    limits = limits_of(benchmark(path, tmp_path))
+    assert "not demanded of samples: record_sha256" in limits
+    assert not any("no buffer" in one for one in limits)
+
+
+def test_gates_that_could_not_be_decided_are_a_claim_limit(bench, tmp_path):
+    """Records have hashes of their own; manifests without these and without files have nothing to compare."""
+
+    def gates():
+        path = bench.bind(*(read_manifest(bench.folder / f"{one}.json").sha256 for one in ("development", "protected")))
+        limits = limits_of(benchmark(path, tmp_path / "runs"))
+        shutil.rmtree(tmp_path / "runs")
+        return [one for one in limits if one.startswith("gate ")]
+
+    bench.config()
+    near = "gate near_duplicate could not be decided: evidence_missing"
+    assert gates() == [near]
+    for name in ("development", "protected"):
+        samples = [dict(one) for one in read_manifest(bench.folder / f"{name}.json").samples]
+        for one in samples:
+            one.pop("record_sha256")
+        rehashed(bench.folder / f"{name}.json", samples=samples)
+    assert gates() == ["gate exact_bytes could not be decided: evidence_missing", near]
+
+
+# -- paths below the root ----------------------------------------------------------------------------------------------
+
+
+def naming(bench, path, *, split="test", sha256="a" * 64):
+    """A protected manifest whose third area names a file."""
+    bench.config(prot=protected(aoi_03=split))
+    if split == "challenge":
+        rewritten(bench, lambda features: [one for one in features if one["properties"]["aoi"] != "aoi-03"])
+    samples = [dict(one) for one in read_manifest(bench.folder / "protected.json").samples]
+    samples[2] |= {"label": path} if split == "challenge" else {"label": path, "label_sha256": sha256}
+    own = rehashed(bench.folder / "protected.json", samples=samples)
+    return bench.bind(read_manifest(bench.folder / "development.json").sha256, own)
+
+
+@pytest.mark.parametrize("split", ["test", "challenge"])
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "../bench/reference.geojson", "a/../../x", "C:\\x", "a\0b"])
+def test_a_path_that_leads_out_of_the_root_stops_it(bench, stopped, path, split):
+    stopped(naming(bench, path, split=split), InputError, "leads out of the root|aoi-03.*label")
+
+
+def test_a_link_that_leads_out_of_the_root_stops_it(bench, stopped):
+    (bench.folder.parent / "elsewhere.txt").write_text("secret")
+    (bench.folder / "near.txt").symlink_to(bench.folder.parent / "elsewhere.txt")
+    stopped(naming(bench, "near.txt"), InputError, "protected case 'aoi-03': label: .*is a link that leads out")
+
+
+def test_a_missing_file_below_the_root_is_not_at_hand(bench, tmp_path):
+    path = naming(bench, "labels/none.geojson")
+    assert "1 of 1 files of protected cases were not at hand to be hashed" in limits_of(benchmark(path, tmp_path))
+
+
+def test_a_file_below_the_root_is_held_to_its_hash(bench, tmp_path):
+    """The clean twin: no limit, because the file is there and is the one."""
+    (bench.folder / "own.txt").write_text("as it was")
+    path = naming(bench, "own.txt", sha256=file_digest(bench.folder / "own.txt"))
+    assert not any("at hand" in one for one in limits_of(benchmark(path, tmp_path)))
 
 
 # -- production --------------------------------------------------------------------------------------------------------
@@ -903,15 +1156,17 @@ def test_a_declared_manifest_that_calls_itself_production_is_refused(bench, stop
 
 
 def test_what_a_sample_cannot_say_is_no_broken_promise(proof):
-    """A flat image has no perceptual hash, a mask no shapes, and an empty label no features."""
+    """A flat image has no perceptual hash, and an empty label no features; a mask says its values."""
     proof.built()
     content = dict(read_manifest(proof.folder / "protected.json").content)
     flat, mask, empty = (dict(one) for one in content["samples"])
     del flat["perceptual_hash"]
-    del mask["label_geometry_hash"]
     mask["label"] = "mask.tif"
     empty |= {"label_geometry_hash": empty_label_hash(), "native_feature_ids": [], "object_ids": []}
     sealed = {**closed_entry({**empty, "split": "challenge"}, KEY), "sample_id": "sealed", "split": "challenge"}
     content |= {"samples": [flat, mask, empty, sealed]}
     assert production_problems({**content, "flat": [flat["sample_id"]]}) == []
     assert production_problems(content) == ["sample 'aoi-01' says nothing in perceptual_hash"]
+    del mask["label_geometry_hash"]
+    says = production_problems({**content, "flat": [flat["sample_id"]]})
+    assert says == [f"sample {mask['sample_id']!r} says nothing in label_geometry_hash"]

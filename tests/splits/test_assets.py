@@ -15,7 +15,9 @@ from affine import Affine
 from PIL import Image
 
 from geoeval.errors import InputError
-from geoeval.splits.assets import image_frame, label_shapes, placed_labels
+from geoeval.splits.assets import image_frame
+from geoeval.splits.label_files import read_label
+from geoeval.splits.label_place import placed_labels
 from geoeval.splits.labelsets import geometry_hash
 
 SQUARE = [[0, 0], [1, 0], [1, 1], [0, 0]]
@@ -83,6 +85,22 @@ def test_a_header_above_the_limit_is_refused(tmp_path):
     assert image_frame(complex_, "a").bands == 1
 
 
+def test_a_tiff_of_several_pages_is_refused(tmp_path):
+    """The second page would never be looked at."""
+    pages = [Image.fromarray(np.full((8, 9), value, dtype=np.uint8)) for value in (1, 2, 3)]
+    pages[0].save(tmp_path / "a.tif", save_all=True, append_images=pages[1:])
+    with pytest.raises(InputError, match=r"record 'a': 'a.tif' holds 3 pictures, .*; give each picture a file"):
+        image_frame(tmp_path / "a.tif", "record 'a'")
+
+
+def test_overviews_and_masks_are_no_pages(tmp_path):
+    path = tiff(tmp_path / "a.tif", 1024, fill=7, tiled=True)
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), rasterio.open(path, "r+") as out:
+        out.write_mask(np.eye(1024, dtype=bool))
+        out.build_overviews([2, 4])
+    assert image_frame(path, "a").width == 1024
+
+
 def geojson(path, *geometries):
     features = [{"type": "Feature", "properties": {}, "geometry": one} for one in geometries]
     path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
@@ -108,7 +126,7 @@ GOOD = {"type": "Polygon", "coordinates": [SQUARE]}
 def test_geojson_without_numbers_is_refused_by_record_and_position(tmp_path, shape, value):
     path = geojson(tmp_path / "l.geojson", GOOD, None, shape(value), GOOD, shape(value))
     with pytest.raises(InputError, match=r"^record 'a': label: 'l.geojson': feature 3 of 5 has a coordinate") as caught:
-        label_shapes(path, "record 'a': label")
+        read_label(path, "record 'a': label")
     assert "2 such features" in str(caught.value)
 
 
@@ -125,20 +143,16 @@ def test_other_formats_without_numbers_are_refused_too(tmp_path, ending, value):
         # An index of extents would choke on the coordinate before it is in the file.
         frame.to_file(path, SPATIAL_INDEX="NO")
     with pytest.raises(InputError, match="feature 2 of 2 has a coordinate that is no finite number"):
-        label_shapes(path, "record 'a': label")
+        read_label(path, "record 'a': label")
 
 
-def test_empty_and_missing_geometries_and_heights_without_numbers_stay_allowed(tmp_path):
-    shapes = [shapely.box(0, 0, 1, 1), shapely.Polygon(), None, shapely.Point(), shapely.points([1, 2, np.nan])]
+def test_heights_without_numbers_stay_allowed(tmp_path):
     path = tmp_path / "l.parquet"
-    gpd.GeoDataFrame({"n": range(5)}, geometry=shapes, crs="EPSG:32633").to_parquet(path)
-    found, crs = label_shapes(path, "a")
-    assert (len(found), crs) == (4, "EPSG:32633")
-    assert len(geometry_hash(found)) == 64
-    gpd.GeoDataFrame({"n": [1]}, geometry=[shapely.Point(1e9, -1e300)], crs="EPSG:32633").to_parquet(path)
-    assert len(label_shapes(path, "a")[0]) == 1
-    empty = [None, {"type": "Polygon", "coordinates": []}]
-    assert len(label_shapes(geojson(tmp_path / "l.geojson", *empty, GOOD), "a")[0]) == 2
+    shapes = [shapely.box(0, 0, 1, 1), shapely.points([1, 2, np.nan]), shapely.Point(1e9, -1e300)]
+    gpd.GeoDataFrame({"n": range(3)}, geometry=shapes, crs="EPSG:32633").to_parquet(path)
+    found = read_label(path, "a")
+    assert (len(found.shapes), found.crs, found.named) == (3, "EPSG:32633", True)
+    assert found.geometry_hash == geometry_hash(shapes)
 
 
 @pytest.mark.parametrize("place", [[None, 1], [1, None], [1, 2, None], ["1", 2], [[1, 2], 3]])
@@ -146,13 +160,13 @@ def test_geojson_coordinates_that_are_no_numbers_do_not_vanish(tmp_path, place):
     """Its reader gives out a missing or an empty geometry for them."""
     path = geojson(tmp_path / "l.geojson", GOOD, {"type": "Point", "coordinates": place})
     with pytest.raises(InputError, match=r"^a: .*feature 2 of 2 has a coordinate that is no finite number|cannot be"):
-        label_shapes(path, "a")
+        read_label(path, "a")
 
 
 def test_text_about_infinity_in_properties_is_no_coordinate(tmp_path):
     path = geojson(tmp_path / "l.geojson", GOOD)
     path.write_text(path.read_text().replace('"properties": {}', '"properties": {"n": NaN, "of": "Nancy, infinite"}'))
-    assert len(label_shapes(path, "a")[0]) == 1
+    assert len(read_label(path, "a").shapes) == 1
 
 
 def coco(path, *annotations):
@@ -163,9 +177,9 @@ def coco(path, *annotations):
 
 
 def test_coco_labels_are_in_pixels(tmp_path):
-    shapes, crs = label_shapes(coco(tmp_path / "l.json", {"bbox": [1, 2, 3, 4]}), "a")
-    assert (shapes[0].bounds, crs) == ((1, 2, 4, 6), "")
-    assert placed_labels(shapes, crs, None).pixels is shapes
+    label = read_label(coco(tmp_path / "l.json", {"bbox": [1, 2, 3, 4]}), "a")
+    assert (label.shapes[0].bounds, label.crs, label.named) == ((1, 2, 4, 6), "", True)
+    assert placed_labels(label.shapes, label.crs, None).pixels[0] is label.shapes[0]
 
 
 @pytest.mark.parametrize(
@@ -180,4 +194,4 @@ def test_coco_labels_are_in_pixels(tmp_path):
 def test_coco_without_numbers_is_refused(tmp_path, one, says):
     path = coco(tmp_path / "l.json", {"bbox": [1, 2, 3, 4]}, one)
     with pytest.raises(InputError, match=f"^record 'a': label: 'l.json': {says}"):
-        label_shapes(path, "record 'a': label")
+        read_label(path, "record 'a': label")

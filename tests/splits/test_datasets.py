@@ -32,6 +32,35 @@ def test_chips_cover_the_image_and_edges_are_cut(training):
     assert len(index) == 8
 
 
+def test_a_loop_over_an_index_gives_windows_with_names(training):
+    world, manifest, inputs = training
+    index = chip_index(inputs, manifest, sha256=manifest.sha256, root=world.root, size=40)
+    windows = list(index)
+    assert len(windows) == len(index)
+    second = windows[1]
+    assert second[:8] == ("a", "val", "processed/a.tif", "labels/a.geojson", 0, 40, 40, 24)
+    assert (second.row, second.column, second.height, second.width) == (0, 40, 40, 24)
+    assert all(type(one) is int for one in second[4:8])
+    assert np.isnan(second.valid)
+    patches = list(patch_index(inputs, manifest, sha256=manifest.sha256, root=world.root, size=32))
+    assert [one.sample_id for one in patches] == ["a"] * 4 + ["b"] * 4
+    assert {one.valid for one in patches} == {1.0}
+
+
+def test_chips_show_the_raw_image_where_there_is_no_processed_one(training):
+    world, manifest, inputs = training
+    raw = [{**one, "processed_image": None} for one in inputs]
+    index = chip_index(raw, manifest, sha256=manifest.sha256, root=world.root)
+    assert index.image == ("raw/a.tif", "raw/b.tif")
+
+
+@pytest.mark.parametrize("role", ["train", "val", "calibration"])
+def test_all_development_roles_pass_as_training_inputs(training, role):
+    world, manifest, inputs = training
+    index = chip_index([{**inputs[0], "split": role}], manifest, sha256=manifest.sha256, root=world.root)
+    assert [one.split for one in index] == [role]
+
+
 def test_the_index_does_not_depend_on_the_order_of_inputs(training):
     world, manifest, inputs = training
     one = chip_index(inputs, manifest, sha256=manifest.sha256, root=world.root, size=32, overlap=16)
@@ -73,6 +102,8 @@ def test_odd_sizes_are_refused(training):
         chip_index(inputs, manifest, sha256=manifest.sha256, root=world.root, size=32, overlap=32)
     with pytest.raises(ConfigError, match="size"):
         patch_index(inputs, manifest, sha256=manifest.sha256, root=world.root, size=0)
+    with pytest.raises(ConfigError, match=r"^size must be 1 pixel or more, got 0$"):
+        chip_index(inputs, manifest, sha256=manifest.sha256, root=world.root, size=0)
 
 
 @pytest.mark.parametrize("builder", [chip_index, patch_index])

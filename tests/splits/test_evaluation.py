@@ -135,3 +135,43 @@ def test_a_label_without_a_feature_belongs_to_nobody(world):
     (world.root / "case.geojson").write_text(empty)
     sealed.ask("case.geojson")
     sealed.ask("case.geojson", KEY)
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_a_mask_packed_again_is_known_by_its_values(world, key):
+    """A raster that stands as the reference of an evaluation; its twin shows other values."""
+    from PIL import Image
+
+    def mask(name, seed, **more):
+        values = (world.surface(seed) > 0.6).astype("uint8")
+        Image.fromarray(values).save(world.root / name, **more)
+        return name
+
+    record = world.record
+    world.record = lambda name, place, **more: {**record(name, place, **more), "label": mask(f"m-{name}.png", name)}
+    sealed = Sealed(world)
+    sealed.ask(mask("other.tif", "other"))
+    mask("case.tif", "p2", compression="tiff_lzw")
+    if key is not None:
+        (world.root / "m-p2.png").unlink()
+    with pytest.raises(LeakageError, match=r"'case.tif' is a file of the challenge case 'p2', by its shapes"):
+        sealed.ask("case.tif", key)
+
+
+def test_a_flat_image_is_known_by_its_bytes_although_it_looks_like_an_empty_mask(world):
+    from PIL import Image
+
+    record = world.record
+
+    def flat(name, place, **more):
+        path = world.root / f"flat-{name}.png"
+        Image.new("L", (64, 64), 10 + place).save(path)
+        return {**record(name, place, **more), "processed_image": path.name}
+
+    world.record = flat
+    sealed = Sealed(world)
+    shutil.copy(world.root / "flat-p2.png", world.root / "case.png")
+    for key in (None, KEY):
+        with pytest.raises(LeakageError, match="by its bytes"):
+            sealed.ask("case.png", key)
+    sealed.ask("flat-p1.png", KEY)

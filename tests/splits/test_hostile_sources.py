@@ -112,7 +112,7 @@ def test_the_record_hash_is_computed_and_only_a_wrong_one_is_refused(refused, wr
     refused(written({"record_sha256": "0" * 64}), "record 'bad': record_sha256 expected")
 
 
-@pytest.mark.parametrize("blank", [None, "", "  ", "unknown", " N/A ", "NaN", "NULL", "none"])
+@pytest.mark.parametrize("blank", [None, "", "unknown", " N/A ", "NULL", "\u200b", "n.a.", "(Unknown)", "--", "-9999"])
 @pytest.mark.parametrize("field", ["task", *ORIGINS])
 def test_a_word_that_says_nothing_fills_no_field(refused, written, field, blank):
     refused(written({field: blank}), "record 'bad'", field)
@@ -168,7 +168,7 @@ def test_bounds_that_are_no_place_are_refused(refused, written, kind):
     refused(written({"bbox": bbox, "crs": crs}), "record 'bad'", says)
 
 
-@pytest.mark.parametrize("twin", ["s1", " s1", "s1\n"])
+@pytest.mark.parametrize("twin", ["s1", " s1", "s1\n", "\ufeffs1", "s\u200b1", "\uff531"])
 def test_an_id_that_stands_twice_is_refused(refused, written, twin):
     refused(written({"sample_id": twin}), "sample_id must be unique", "'s1'")
 
@@ -203,6 +203,145 @@ def test_a_blank_cell_of_a_table_fills_no_field(refused, world, field, blank):
     refused(world.root / "source.parquet", "record 'bad'", field)
 
 
+@pytest.fixture
+def columns(world):
+    """A table of two good records, and what stands in its file after a change."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def call(change):
+        table = pa.Table.from_pylist([declared(world, f"s{i}", i) for i in range(2)])
+        pq.write_table(change(table), world.root / "source.parquet")
+        return world.root / "source.parquet"
+
+    return call
+
+
+@pytest.mark.parametrize("at", [0, 1, 13])
+def test_two_columns_of_one_name_are_refused(refused, columns, at):
+    import pyarrow as pa
+
+    source = columns(lambda table: table.add_column(at, "group_id", pa.array(["same", "same"])))
+    refused(source, "source.parquet: expected columns of different names, found ['group_id'] more than once")
+
+
+def cells():
+    import datetime as dt
+    import decimal
+
+    import pyarrow as pa
+
+    day = dt.date(2020, 1, 1)
+    return {
+        "date": pa.array([None, day]),
+        "timestamp": pa.array([None, dt.datetime(2020, 1, 1, tzinfo=dt.UTC)]),
+        "time": pa.array([None, dt.time(1)]),
+        "duration": pa.array([None, dt.timedelta(1)]),
+        "decimal": pa.array([None, decimal.Decimal("1.5")]),
+        "binary": pa.array([None, b"\xff\xfe"]),
+        "list of dates": pa.array([None, [day]]),
+        "table of dates": pa.array([None, {"a": day}]),
+        "dictionary of dates": pa.array([None, day]).dictionary_encode(),
+    }
+
+
+@pytest.mark.parametrize("kind", cells())
+@pytest.mark.parametrize("field", ["acquisition_id", "object_ids", "strata", "more"])
+def test_a_column_of_another_kind_is_refused_by_name_and_first_record(refused, columns, kind, field):
+    def change(table):
+        have = table.column_names
+        column = cells()[kind]
+        return (
+            table.set_column(have.index(field), field, column) if field in have else table.append_column(field, column)
+        )
+
+    refused(columns(change), "row 2, record 's1'", f"column '{field}' must hold texts", "write it as text")
+
+
+def test_a_column_of_another_kind_without_a_value_is_a_blank(refused, columns):
+    import pyarrow as pa
+
+    blank = pa.nulls(2, pa.date32())
+    refused(
+        columns(lambda table: table.set_column(table.column_names.index("group_id"), "group_id", blank)),
+        "record 's0': required and unknown: group_id",
+    )
+
+
+def test_a_table_that_is_damaged_is_refused(refused, columns):
+    source = columns(lambda table: table)
+    data = bytearray(source.read_bytes())
+    data[8:200] = bytes(192)
+    source.write_bytes(data)
+    refused(source, "source.parquet: cannot be read as Parquet")
+
+
+def test_a_stratum_that_stands_twice_is_refused(refused, columns):
+    import pyarrow as pa
+
+    pairs = pa.array([[("a", "b"), ("a", "c")], []], pa.map_(pa.string(), pa.string()))
+    refused(columns(lambda table: table.append_column("strata", pairs)), "row 1", "'a' stands there more than once")
+
+    def both(table):
+        return table.append_column("strata.a", pa.array(["b", "b"])).append_column(
+            "strata", pa.array([{"a": None}, {"a": "c"}])
+        )
+
+    refused(columns(both), "row 2", "'a' stands there more than once")
+
+
+@pytest.fixture
+def placed(world):
+    """A GeoParquet source of two records, after a change of its Arrow table."""
+    import geopandas as gpd
+    import pyarrow.parquet as pq
+    import shapely
+
+    def call(change):
+        records = [declared(world, f"s{i}", i) for i in range(2)]
+        boxes = [shapely.box(*one.pop("bbox")) for one in records]
+        system = {one.pop("crs") for one in records}.pop()
+        path = world.root / "source.parquet"
+        gpd.GeoDataFrame(records, geometry=boxes, crs=system).to_parquet(path)
+        pq.write_table(change(pq.read_table(path)), path)
+        return path
+
+    return call
+
+
+def geo(table, **changes):
+    """The table with another description of its geometry column."""
+    said = json.loads(table.schema.metadata[b"geo"])
+    said["columns"]["geometry"].update(changes)
+    return table.replace_schema_metadata({**table.schema.metadata, b"geo": json.dumps(said).encode()})
+
+
+def test_a_geoparquet_source_is_held_to_the_same(refused, placed, run, tmp_path):
+    import datetime as dt
+
+    import pyarrow as pa
+
+    wkb = pa.array([b"xx", b"yy"])
+    dates = pa.array([dt.date(2020, 1, 1)] * 2)
+    refused(placed(lambda table: table.append_column("group_id", pa.array(["g", "g"]))), "['group_id'] more than once")
+    refused(placed(lambda table: table.append_column("geometry", table["geometry"])), "['geometry'] more than once")
+    refused(
+        placed(lambda table: table.set_column(table.column_names.index("group_id"), "group_id", dates)),
+        "row 1, record 's0': column 'group_id' must hold texts",
+    )
+    refused(placed(lambda table: table.append_column("centre", wkb)), "record 's0': column 'centre'")
+    refused(
+        placed(lambda table: table.set_column(table.column_names.index("geometry"), "geometry", wkb)),
+        "column 'geometry', row 1: expected a geometry as WKB",
+    )
+    refused(placed(lambda table: table.drop_columns("geometry")), "found no such column")
+    refused(placed(lambda table: geo(table, encoding="polygon")), "found the encoding 'polygon'")
+    refused(placed(lambda table: geo(table, crs="somewhere")), "GeoParquet metadata cannot be read")
+    refused(placed(lambda table: table.replace_schema_metadata({b"geo": b"[]"})), "GeoParquet metadata cannot be read")
+    source = placed(lambda table: table)
+    assert run("split", "build", source, "--out", tmp_path / "out", *SHARES)[0] == 0
+
+
 def bomb(path):
     """A PNG of a few hundred bytes that claims 60,000 x 60,000 pixels."""
 
@@ -223,6 +362,9 @@ OUTSIDE = {
     "folder that leads out": ("elsewhere/outside.tif", "is a link that leads out of the root"),
     "nothing in it": ("raw/empty.tif", "holds 0 bytes"),
     "not there": ("raw/nowhere.tif", "expected a file"),
+    "5,000 characters": ("raw/" + "x" * 5000, "is too long to name a file (5,004 characters)"),
+    "5,000 characters in folders": ("xxx/" * 1250 + "a.tif", "is too long to name a file"),
+    "a name of 300 bytes": ("raw/" + "\u00e9" * 150, "is too long to name a file"),
     "folder": ("raw", "expected a file"),
 }
 IMAGES = {

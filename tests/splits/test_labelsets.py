@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -178,10 +179,12 @@ def cells(shape, start):
 
 
 def share_boxes(one, other):
-    """As many boxes of the other set as are asked for lie in the cells of a box of the first one, on either grid."""
-    known = {(start, cells(shape, start)) for shape in one for start in (0, 16)}
-    met = sum(any((start, cells(shape, start)) in known for start in (0, 16)) for shape in other)
-    return met >= (2 if min(len(one), len(other)) >= 6 else 1)
+    """Two different boxes of one set lie in the cells of two different ones of the other, each on either grid."""
+    mine, theirs = (
+        [{(start, cells(shape, start)) for start in (0, 16)} for shape in shapes] for shapes in (one, other)
+    )
+    links = [(i, j) for i, a in enumerate(mine) for j, b in enumerate(theirs) if a & b]
+    return any(i != k and j != m for (i, j), (k, m) in itertools.combinations(links, 2))
 
 
 def plain_distances(sets):
@@ -255,11 +258,21 @@ def some_sets(seed, n=24):
     return sets
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_search_finds_what_a_double_loop_finds(seed):
-    sets = some_sets(seed)
+@functools.cache
+def some_sets_and_distances(seed):
+    return some_sets(seed), plain_distances(some_sets(seed))
+
+
+@functools.cache
+def sets_on_plots_and_distances(seed):
+    """Sets of 3 to 9 features."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    sets = [image(plots(generator, int(generator.integers(3, 10)))) for _ in range(24)]
+    return sets, plain_distances(sets)
+
+
+def check_against_double_loop(sets, known, seed):
     split = np.random.Generator(np.random.PCG64(seed)).integers(0, 3, len(sets))
-    known = plain_distances(sets)
     assert len(known) > 3
     assert duplicate_groups(sets).tolist() == plain_groups(len(sets), known)
     crossing = sorted((apart, a, b) for (a, b), apart in known.items() if split[a] != split[b])
@@ -267,6 +280,35 @@ def test_the_search_finds_what_a_double_loop_finds(seed):
     assert found.count == len(crossing)
     assert list(zip(found.i.tolist(), found.j.tolist(), strict=True)) == [(a, b) for _, a, b in crossing]
     assert found.distance == pytest.approx([apart for apart, _, _ in crossing], abs=2e-9)
+
+
+#: What a look-up of a pair of keys is said to cost: pairs always, where one is shared, and never.
+COSTS = {"pairs": 0, "pairs where it pays": 4, "single keys": 10**9}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("cost", COSTS)
+def test_the_search_finds_what_a_double_loop_finds(seed, cost, monkeypatch):
+    monkeypatch.setattr("geoeval.splits.labelset_image_search._PROBE", COSTS[cost])
+    check_against_double_loop(*some_sets_and_distances(seed), seed)
+
+
+def plots(generator, n):
+    """A few boxes on a common raster of plots, so that many sets share one, two or more, some drawn twice."""
+    row, column = generator.integers(0, 3, (2, n)) * 160 + 20
+    side = generator.choice([60, 100], n) + generator.uniform(-3, 3, n)
+    x, y = column + generator.uniform(-8, 8, n), row + generator.uniform(-8, 8, n)
+    return shapely.box(x, y, x + side, y + side)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("room", [4, 32])
+def test_small_and_large_sets_that_share_boxes_are_found(seed, cost, room, monkeypatch):
+    """All sets, or those of the fewest features only, are found by pairs of keys."""
+    monkeypatch.setattr("geoeval.splits.labelset_image_search._PROBE", COSTS[cost])
+    monkeypatch.setattr("geoeval.splits.labelset_image_search._PAIRS", room)
+    check_against_double_loop(*sets_on_plots_and_distances(seed), seed)
 
 
 def squares(x, y, side):
@@ -286,16 +328,34 @@ def test_half_of_the_features_is_enough_where_nothing_else_touches():
 
 
 @pytest.mark.parametrize("frame", [image, lambda shapes: world(moved(shapes, a=1e-4, e=1e-4), "EPSG:4326")])
-def test_one_large_feature_is_enough_where_the_others_are_small(frame):
-    """One block in common that fills nearly all, and four specks on opposite sides."""
+def test_two_large_features_are_enough_where_the_others_are_small(frame):
+    """Two blocks in common that fill nearly all, and six specks on opposite sides."""
     for size, count in ((120, 1), (10, 0)):
-        block = squares([200], 200, size)
-        one, other = (np.concatenate([block, squares(np.arange(4) * 60 + 20, y, 10)]) for y in (20, 450))
+        blocks = squares([50, 200], 200, size)
+        one, other = (np.concatenate([blocks, squares(np.arange(6) * 60 + 20, y, 10)]) for y in (20, 450))
         share, jaccard = similarity(one, other)
-        assert (share, jaccard >= 0.4) == (0.2, bool(count))
+        assert (share, jaccard >= 0.4) == (0.25, bool(count))
         found = duplicates_across([frame(one), frame(other)], np.array([0, 1]))
         assert found.count == count
         assert found.distance == pytest.approx([1 - jaccard] * count, abs=1e-6)
+
+
+def test_one_shared_box_is_enough_in_the_world_and_not_in_images():
+    """One block in common that fills nearly all, and four specks on opposite sides."""
+    one, other = (np.concatenate([squares([200], 200, 120), squares(np.arange(4) * 60 + 20, y, 10)]) for y in (20, 450))
+    assert similarity(one, other)[1] > 0.9
+    assert duplicates_across([image(one), image(other)], np.array([0, 1])).count == 0
+    in_world = [world(moved(shapes, a=1e-4, e=1e-4), "EPSG:4326") for shapes in (one, other)]
+    assert duplicates_across(in_world, np.array([0, 1])).count == 1
+
+
+def test_two_boxes_that_share_with_one_and_the_same_do_not_count_twice():
+    """A block drawn twice on one side and once on the other is one shared box."""
+    one = np.concatenate([squares([200, 201], 200, 120), squares(np.arange(2) * 60 + 20, 20, 10)])
+    other = np.concatenate([squares([200], 200, 120), squares(np.arange(4) * 60 + 20, 450, 10)])
+    assert similarity(one, other)[1] > 0.9
+    for sets in ([one, other], [other, one]):
+        assert duplicates_across([image(shapes) for shapes in sets], np.array([0, 1])).count == 0
 
 
 def test_copies_of_copies_are_counted_one_by_one():
@@ -400,3 +460,16 @@ def test_order_start_and_winding_do_not_change_the_hash(seed, order, start):
 
     assert geometry_hash([rolled(shapes[k]) for k in order]) == geometry_hash([*shapes, None, shapely.Point()])
     assert geometry_hash(shapes[:7]) != geometry_hash(shapes)
+
+
+def test_dense_sets_are_compared_by_their_largest_features():
+    """Three thousand boxes on top of each other would be nine million pairs of features for each pair of sets."""
+    generator = np.random.Generator(np.random.PCG64(4))
+    corner, size = generator.uniform(0, 400, (3000, 2)), generator.uniform(20, 90, (3000, 2))
+    boxes = shapely.box(*corner.T, *(corner + size).T)
+    moved = shapely.transform(boxes[::-1], lambda at: at + 0.4)
+    other = shapely.box(*generator.uniform(0, 400, (3000, 2)).T, *generator.uniform(410, 500, (3000, 2)).T)
+    sets = [LabelSet(pixels=one, size=(512, 512)) for one in (boxes, moved, other[:2000])]
+    found = duplicates_across(sets[:2], np.array([0, 1]))
+    assert (found.count, found.distance.max() < 0.1) == (1, True)
+    assert duplicate_groups(sets[:2]).tolist() == [0, 0]

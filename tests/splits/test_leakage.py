@@ -222,6 +222,30 @@ def test_one_split_alone_proves_nothing():
     assert [gate.status for gate in found[:4]] == ["not_evaluable"] * 4
 
 
+FREE = SplitSettings(required=(), required_splits=())
+
+
+@pytest.mark.parametrize("split", [None, "", "quarantine"])
+def test_samples_none_of_which_is_in_a_split_decide_nothing(split):
+    found = check(table(split=[split] * 4), FREE)
+    assert {(gate.status, gate.reason, gate.count) for gate in found} == {("not_evaluable", "evidence_missing", 0)}
+    assert ("none of 4 samples" in found[4].notes.get("split", "")) is (split != "quarantine")
+
+
+def test_a_demanded_split_or_a_bad_record_fails_even_where_no_sample_is_in_a_split():
+    nowhere = table(split=[None] * 4)
+    demanding = SplitSettings(required=(), required_splits=("test",))
+    assert (check(nowhere, demanding)[4].status, check(nowhere, demanding)[4].reason) == ("fail", "split_missing")
+    bad = table(split=[None] * 4, invalid=(Invalid("line 9", "bbox must hold finite numbers"),))
+    assert (check(bad, FREE)[4].status, check(bad, FREE)[4].reason) == ("fail", "record_invalid")
+
+
+def test_one_sample_in_no_split_is_a_record_that_does_not_hold():
+    found = check(table(split=["train", None, "test", "test"]), SETTINGS)[4]
+    assert (found.status, found.reason, found.count) == ("fail", "record_invalid", 1)
+    assert found.notes["split"] == "1 samples are in no split"
+
+
 def test_quarantined_samples_are_in_no_split():
     found = check(table(group_id=["a", "b", "a", "c"], split=["quarantine", "train", "test", "test"]), SETTINGS)
     assert worst(found) == "pass"

@@ -52,7 +52,7 @@ def test_masks_without_an_object_have_the_same_bytes_and_link_nothing(world, val
     assert_training_inputs_safe([far], protected, sha256=protected.sha256, root=world.root)
 
 
-def test_masks_with_objects_are_compared_by_their_bytes(world):
+def test_masks_with_objects_are_compared(world):
     records = [
         masked(world, k, lambda _: objects(3), split=role) for k, role in enumerate(("train", "train", "test", "test"))
     ]
@@ -70,7 +70,7 @@ def test_a_fill_value_next_to_objects_makes_no_empty_mask(world):
     with rasterio.open(path, "w", transform=rasterio.Affine(2, 0, 0, 0, 2, 0), **profile) as out:
         out.write(objects(3).astype(np.uint8), 1)
     built = build(world.write([{**record, "label": "labels/a.tif", "split": "train"}]), SplitSettings())
-    assert "label_geometry_hash" not in built.manifests["development"].samples[0]
+    assert built.manifests["development"].samples[0]["label_geometry_hash"] != empty_label_hash()
 
 
 @pytest.mark.parametrize("share", [0.4, 0.9])
@@ -163,3 +163,27 @@ def test_a_leak_stays_a_leak_in_declared_splits(world):
     records = [world.record(f"p{k}", 0, split=role) for k, role in enumerate(("train", "test"))]
     with pytest.raises(LeakageError, match="identity: fail"):
         build(world.write(records))
+
+
+def test_labels_in_regular_rows_can_be_compared_in_the_world_alone(world):
+    """Plots of one plan have the same pixels in every tile."""
+    import geopandas
+    import shapely
+
+    records = []
+    for k, role in enumerate(("train", "test")):
+        one = world.record(f"p{k}", k, split=role)
+        x, y = one["bbox"][:2]
+        column, row = np.meshgrid(np.arange(5) * 60 + 10, np.arange(5) * 60 + 10)
+        moved = np.random.default_rng(k).uniform(0, 2, (2, 25))
+        plots = shapely.box(
+            *(np.array([x, y])[:, None] + [column.ravel(), row.ravel()] + moved),
+            *(np.array([x, y])[:, None] + [column.ravel() + 45, row.ravel() + 45] + moved),
+        )
+        geopandas.GeoDataFrame(geometry=plots, crs="EPSG:32631").to_file(world.root / one["label"])
+        records.append(one)
+    with pytest.raises(SplitRefused, match="label_set"):
+        build(world.write(records))
+    alone = SplitSettings(shares={"train": 0.5, "test": 0.5}, labels_in_images=False)
+    built = build(world.write(records), alone)
+    assert built.manifests["protected"].content["settings"]["labels_in_images"] is False

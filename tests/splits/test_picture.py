@@ -39,6 +39,22 @@ def test_a_buffer_is_drawn_where_one_is_demanded():
     assert split_picture(leaking(), buffer_m=None) != split_picture(leaking(), buffer_m=2000.0)
 
 
+@pytest.mark.parametrize("crs", ["EPSG:32631", "EPSG:4326"])
+def test_the_frame_holds_the_buffer(crs, monkeypatch):
+    """2 km around boxes of 10 m: the frame reaches that far to the south, in metres or in degrees."""
+    from matplotlib.axes import Axes
+
+    frames = []
+    own = Axes.set_ylim
+    monkeypatch.setattr(Axes, "set_ylim", lambda self, *limits: (frames.append(limits), own(self, *limits))[1])
+    split_picture(leaking(crs), "png", buffer_m=2000.0)
+    split_picture(leaking(crs), "png", buffer_m=None)
+    (south, north), (plain_south, plain_north) = frames
+    reach = 2000.0 if crs == "EPSG:32631" else 2000.0 / 111_195.0
+    assert south <= min(plain_south, (0 if reach > 1 else 50) - reach)
+    assert north >= max(plain_north, (15 if reach > 1 else 50.01) + reach * 0.999)
+
+
 def test_cells_of_a_grid_index_are_drawn_as_cells():
     table = SampleTable.of(2, sample_id=["a", "b"], split=["train", "val"])
     given = SplitList(table, grid=np.array([[0, 1, 1], [0, 2, 2]]))

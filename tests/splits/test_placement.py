@@ -10,6 +10,7 @@ import pyproj
 import pytest
 import rasterio
 from affine import Affine
+from rasterio.control import GroundControlPoint
 from rasterio.errors import NotGeoreferencedWarning
 from rasterio.warp import transform_bounds
 
@@ -291,3 +292,32 @@ def test_degrees_rounded_to_five_digits_hold_a_sharp_image(tmp_path):
     rounded = sample(tuple(round(side, 5) for side in box), "EPSG:4326")
     assert placed(rounded, {"raw_image": image}, "a") is rounded
     refused(sample((box[0] + 4e-5, *box[1:]), "EPSG:4326"), image, "degree out of the declared bbox")
+
+
+def with_points(path, transform, crs="EPSG:32631", at=((0, 0), (0, 100), (80, 0), (80, 100))):
+    """An image that is placed by ground control points alone."""
+    points = []
+    for row, column in at:
+        x, y = transform @ (column, row)
+        points.append(GroundControlPoint(row=row, col=column, x=x, y=y))
+    shape = {"width": 100, "height": 80, "count": 1, "dtype": "uint8"}
+    with rasterio.open(path, "w", driver="GTiff", gcps=points, crs=crs, **shape) as out:
+        out.write(np.zeros((1, 80, 100), dtype=np.uint8))
+    return image_frame(path, "record 'a'")
+
+
+@pytest.mark.parametrize("turned", [0, 33])
+def test_control_points_place_an_image_as_its_transform_does(tmp_path, turned):
+    transform = Affine.translation(500_000, 5_600_000) @ Affine.rotation(turned) @ Affine.scale(10, -10)
+    image = with_points(tmp_path / "g.tif", transform)
+    assert image.crs == "EPSG:32631"
+    assert image.transform == pytest.approx(tuple(transform)[:6])
+    box = corner_box(image, "EPSG:4326")
+    assert placed(sample(box, "EPSG:4326"), {"raw_image": image}, "a").bbox == box
+    refused(sample((box[0] + 0.02, box[1], box[2] + 0.02, box[3]), "EPSG:4326"), image, "out of the declared bbox")
+    assert placed(sample(), {"raw_image": image}, "a").crs == "EPSG:32631"
+
+
+def test_two_control_points_place_nothing(tmp_path):
+    image = with_points(tmp_path / "g.tif", NORTH_UP, at=((0, 0), (80, 100)))
+    assert placed(sample(), {"raw_image": image}, "a").bbox is None

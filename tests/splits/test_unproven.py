@@ -14,10 +14,16 @@ from geoeval.splits.seals import closed_entry, opened_entry
 
 KEY = b"a key of the tests only"
 
+#: Where the clean input lies.
+FAR = (700_000.0, 5_600_000.0)
+
+#: A box that holds it and every protected label, so that a copied label is not refused as one of another place.
+EVERYWHERE = {"bbox": [500_000.0, 5_600_000.0, 700_320.0, 5_600_320.0], "crs": "EPSG:32631"}
+
 
 def test_label_shapes_out_of_sight_are_undecided(guarded, tmp_path):
     more = {"manifest": guarded.without("label_sketch"), "protected_root": tmp_path / "not here"}
-    path = guarded.world.label("labels/shifted.geojson", "p1", corner=(510_000.0, 5_600_000.0), shift=2.0)
+    path = guarded.world.label("labels/shifted.geojson", "p1", corner=FAR, shift=2.0)
     says = guarded.undecided(
         "label_set: 3 protected cases have label shapes unseen, first 'p0'", guarded.stranger(label=path), **more
     )
@@ -29,7 +35,7 @@ def test_label_shapes_out_of_sight_are_undecided(guarded, tmp_path):
 
 def test_two_features_are_too_few_to_be_like_others(guarded, tmp_path):
     more = {"manifest": guarded.without("label_sketch"), "protected_root": tmp_path / "not here"}
-    path = guarded.world.label("labels/few.geojson", "few", features=2)
+    path = guarded.world.label("labels/few.geojson", "few", corner=FAR, features=2)
     guarded.check(guarded.stranger(label=path), **more)
 
 
@@ -61,16 +67,19 @@ def test_a_label_without_features_has_none_to_name(guarded):
 def test_the_mere_claim_of_an_empty_label_spares_nothing(guarded, case):
     claim = {"label_geometry_hash": empty_label_hash(), "native_feature_ids": [], "object_ids": []}
     guarded.undecided("no native_feature_ids", guarded.stranger(label=None, **claim))
-    shutil.copy(guarded.root / f"labels/{case}.geojson", guarded.root / "labels/harmless.bin")
-    with pytest.raises(InputError, match="holds no geometries that it could be checked against"):
+    (guarded.root / "labels/harmless.bin").write_bytes(bytes(99))
+    with pytest.raises(InputError, match="holds neither geometries nor a mask that it could be checked against"):
         guarded.check(guarded.stranger(label="labels/harmless.bin", **claim))
+    shutil.copy(guarded.root / f"labels/{case}.geojson", guarded.root / "labels/harmless.bin")
+    with pytest.raises(InputError, match=r"label_geometry_hash is declared as .*, the bytes give"):
+        guarded.check(guarded.stranger(label="labels/harmless.bin", **claim, **EVERYWHERE))
     with pytest.raises(LeakageError, match=rf"label_sha256 .* the protected case '{case}'"):
-        guarded.check(guarded.stranger(label="labels/harmless.bin"))
+        guarded.check(guarded.stranger(label="labels/harmless.bin", **EVERYWHERE))
 
 
 @pytest.mark.parametrize("role", ["background-test", "challenge"])
 def test_equal_empty_labels_are_no_leak(world, role):
-    """Both files hold no feature and have the same bytes; the second one is a mask."""
+    """Both files hold no feature and have the same bytes, under any ending."""
     empty = {"native_feature_ids": [], "object_ids": []}
     world.label("labels/empty.geojson", "none", features=0)
     (world.root / "labels/empty.bin").write_bytes((world.root / "labels/empty.geojson").read_bytes())
@@ -83,8 +92,8 @@ def test_equal_empty_labels_are_no_leak(world, role):
     opened = {"sha256": manifest.sha256, "root": world.root, "key": KEY, "protected_root": world.root / "elsewhere"}
     shown = world.record("new", 20, label="labels/empty.geojson", **empty)
     assert_training_inputs_safe([shown], manifest, **opened)
-    mask = world.record("new", 20, label="labels/empty.bin")
-    assert_training_inputs_safe([mask], manifest, **opened)
+    other = world.record("new", 20, label="labels/empty.bin", **empty)
+    assert_training_inputs_safe([other], manifest, **opened)
 
 
 def test_fields_that_the_manifest_does_not_require_may_be_silent(guarded):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
 
 #: Gates of a family that are named where they do not pass.
 _SHOWN_GATES = 8
-_COLOURS = {"pass": "green", "fail": "red", "not_evaluable": "yellow"}
 
 
 @click.command(name="benchmark", context_settings={"help_option_names": ["-h", "--help"]})
@@ -80,8 +81,11 @@ def _show(found: Benchmark) -> None:
     if found.synthetic:
         out.print("synthetic data: this proves the harness, not a product", style="bold")
     out.print(_families(found))
-    if any(one.status != "pass" for one in found.verdicts):
-        out.print(_not_passed(found))
+    unmet = list(_not_passed(found))
+    if unmet:
+        out.print("gates that do not pass", style="italic")
+    for line in unmet:
+        out.print(line, markup=False, soft_wrap=True)
     out.print(_product(found))
     from geoeval.gates import exit_code
 
@@ -101,6 +105,7 @@ def _families(found: Benchmark) -> Any:
     table = Table(title=found.name, title_justify="left", box=None, pad_edge=False)
     for name in ("family", "status", "metric", "value", "95 % interval", "support (clusters)", "worst subgroup"):
         table.add_column(name, justify="right" if name == "value" else "left", overflow="fold")
+    colours = {"pass": "green", "fail": "red", "not_evaluable": "yellow"}
     for case, scored in found.cases.items():
         evaluation = scored.result.evaluation
         status = family_status([one for one in found.verdicts if one.id.startswith(f"{case}:")])
@@ -115,32 +120,22 @@ def _families(found: Benchmark) -> Any:
             elif worst and at == 0 and worst[1] not in shown:
                 by = ", ".join(f"{key}={value}" for key, value in worst[0].by.items())
                 where = f"{by}: {worst[1]} {number(worst[0].estimates[worst[1]])}"
-            head = (case, Text(status, style=_COLOURS[status])) if at == 0 else ("", "")
+            head = (case, Text(status, style=colours[status])) if at == 0 else ("", "")
             unit = "" if given.unit == "1" else f" {given.unit}"
             table.add_row(*head, name, number(given) + unit, bounds(given), support(given), where)
     return table
 
 
-def _not_passed(found: Benchmark) -> Any:
-    """Each gate of a family that does not pass, and why."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title="gates that do not pass", title_justify="left", box=None, pad_edge=False)
-    for name in ("family", "gate", "scope", "found", "status", "reason"):
-        table.add_column(name, overflow="fold")
+def _not_passed(found: Benchmark) -> Iterator[str]:
+    """A line for each gate of a family that does not pass: its status, why, and the figure that was held to it."""
     for case in dict.fromkeys(_case_of(found, one) for one in found.verdicts):
         own = [one for one in found.verdicts if _case_of(found, one) == case and one.status != "pass"]
         for one in own[:_SHOWN_GATES]:
-            limit = "" if one.limit is None else f" {'≥' if one.direction == 'at_least' else '≤'} {one.limit:g}"
-            span = "" if one.low is None or one.high is None else f" [{one.low:.4g}, {one.high:.4g}]"
-            value = "" if one.value is None else f"{one.value:.4g}{span}"
-            status = Text(one.status, style=_COLOURS[one.status])
-            name = (one.metric or "policy") + limit
-            table.add_row(case, name, one.scope, value, status, _why(found, case, one))
+            why = _why(found, case, one)
+            says = replace(one, reason=why) if one.metric else f"{one.status} ({why}), {one.scope}"
+            yield f"{case}: {says}" if case else str(says)
         if len(own) > _SHOWN_GATES:
-            table.add_row(case, f"… and {len(own) - _SHOWN_GATES} more (gates.json has all)", "", "", "", "")
-    return table
+            yield f"{case}: … and {len(own) - _SHOWN_GATES} more (gates.json has all)"
 
 
 def _case_of(found: Benchmark, verdict: Verdict) -> str:
@@ -149,13 +144,13 @@ def _case_of(found: Benchmark, verdict: Verdict) -> str:
     return case if case in found.cases else verdict.family
 
 
-def _why(found: Benchmark, case: str, verdict: Verdict) -> str:
-    """The reason of a verdict, with the numbers that it rests on."""
+def _why(found: Benchmark, case: str, verdict: Verdict) -> str | None:
+    """The reason of a verdict, with the numbers that it rests on where they are few."""
     from geoeval.gates import group_name, lacking_clusters
 
-    reason = verdict.reason or ""
+    reason = verdict.reason
     if reason == "low_support":
-        return f"{reason} ({verdict.support or 0} of {verdict.min_support})"
+        return f"{reason}, {verdict.support or 0} of {verdict.min_support}"
     if reason != "few_clusters" or case not in found.cases:
         return reason
     evaluation = found.cases[case].result.evaluation
@@ -164,7 +159,7 @@ def _why(found: Benchmark, case: str, verdict: Verdict) -> str:
     if figures is None:
         figures = next((one.estimates for one in evaluation.strata if group_name(one.by) == name), {})
     lacking = lacking_clusters(figures[verdict.metric]) if verdict.metric in figures else ""
-    return f"{reason} ({lacking})" if lacking else reason
+    return f"{reason}, {lacking}" if lacking else reason
 
 
 def _product(found: Benchmark) -> Any:

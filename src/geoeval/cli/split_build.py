@@ -35,6 +35,11 @@ _SHOWN_OFF = 20
 @click.option("--radius", type=int, help="Bits of perceptual hashes that count as a near-duplicate, at most 4.")
 @click.option("--confirmed-radius", type=int, help="Bits that count where a second hash agrees.")
 @click.option(
+    "--labels-in-images/--no-labels-in-images",
+    default=None,
+    help="Compare label sets in pixels too, not only in the world.  [default: labels-in-images]",
+)
+@click.option(
     "--require",
     "required",
     multiple=True,
@@ -53,7 +58,8 @@ _SHOWN_OFF = 20
     "--not-apart",
     multiple=True,
     metavar="FIELD",
-    help="Identity that splits may share; named in the manifests as left out. Repeatable.",
+    callback=listed,
+    help="Identity that splits may share; named in the manifests as left out. Repeatable, or with commas.",
 )
 @click.option("--key-file", type=click.Path(), help="Key that seals the hashes of challenge samples.")
 @click.option("--root", type=click.Path(), help="Folder of the assets; that of the source by default.")
@@ -137,7 +143,7 @@ def split_settings(config: str | None, given: Mapping[str, Any]) -> SplitSetting
     for name in ("strata", "required"):
         if given[name]:
             data[name] = list(given[name])
-    for name in ("buffer_m", "buffer_mode", "radius", "confirmed_radius"):
+    for name in ("buffer_m", "buffer_mode", "radius", "confirmed_radius", "labels_in_images"):
         if given[name] is not None:
             data[name] = given[name]
     if given["not_apart"]:

@@ -90,7 +90,8 @@ def demands(given: Mapping[str, Any], read: SplitList, **more: Any) -> Demands:
     if given["no_buffer"] and given["buffer_m"] is not None:
         raise ConfigError("--buffer and --no-buffer exclude each other")
     if read.settings is not None:
-        own = {name: getattr(read.settings, name) for name in ("radius", "confirmed_radius", "confirming_bits")}
+        alike = ("radius", "confirmed_radius", "confirming_bits", "labels_in_images")
+        own = {name: getattr(read.settings, name) for name in alike}
         more = {**own, **more, "splits": more.get("splits") or _roles_there(read)}
     return Demands(
         buffer_m=_buffer(given, read),
@@ -134,10 +135,8 @@ def read_key(path: str | None) -> bytes | None:
 
 def write_folder(out: str, files: Mapping[str, bytes]) -> Path:
     """Write a folder whole, or leave nothing behind; one that holds these very bytes is success."""
-    import secrets
-    import shutil
-
     from geoeval.evidence.bundle import write_file
+    from geoeval.evidence.folders import whole_folder
 
     target = Path(out)
     if target.exists():
@@ -145,14 +144,10 @@ def write_folder(out: str, files: Mapping[str, bytes]) -> Path:
         if there != dict(files):
             raise BundleError(f"{target.name}: exists already and holds something else; choose another folder")
         return target
-    partial = target.parent / f".partial-{secrets.token_hex(8)}"
     try:
-        partial.mkdir(parents=True)
-        for name, data in files.items():
-            write_file(partial / name, data)
-        partial.rename(target)
+        with whole_folder(target) as folder:
+            for name, data in files.items():
+                write_file(folder / name, data)
     except OSError as error:
         raise BundleError(f"{target.name}: cannot be written ({error.strerror or error}); nothing was left") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return target

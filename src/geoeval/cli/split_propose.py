@@ -46,6 +46,8 @@ def command(places: str, out: str, *, as_json: bool, **given: Any) -> None:
     Samples that lie within the buffer of a more protected split are set aside ("quarantine" in the split column), and
     the price is printed. Without them, the splits pass the buffer gate. With --value, the range of its
     autocorrelation is printed beside the buffer.
+
+    It knows places only: hold the result to what else must stay together with geoeval split check --group COLUMN.
     """
     from geoeval.splits.propose import described, propose
     from geoeval.splits.propose_files import check_target, read_places, values_of, write_proposal

@@ -1,30 +1,31 @@
 """Features inside their samples: the reference of a case lies where the manifests say that its samples lie.
 
-Compared      every reference feature, point or raster with the box of the sample that it claims, in the box's own
-              system, where that box is a rectangle; they have to meet, and touching is enough. Longitudes are counted
-              from the box, so that the antimeridian does not matter.
+Own box       every reference feature, point or raster meets the box of the sample that it claims; touching is enough.
+Rasters       at least half of the area of a raster lies in that box: a raster is read as a whole.
+Other boxes   no part of a reference lies in the box of a challenge or development sample, whatever it claims; touching
+              an edge is allowed. Boxes are no secret, so that this needs no key.
 Not compared  pixel coordinates, tables without geometry, samples without a box on Earth: a claim limit says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import shapely
-from numpy.typing import NDArray
 
 from geoeval.config import Case
+from geoeval.config.ground import Ground, meets, parsed, shares
 from geoeval.errors import LeakageError
 from geoeval.layers import Checkpoints, LabelledPoints, ObjectPair, RasterPair
-from geoeval.model import FloatArray, ObjectArray, Unit
+from geoeval.model import FloatArray, IntArray, ObjectArray, Unit
 from geoeval.readers.unitset import UnitSet
 from geoeval.splits.manifest import Manifest
-
-Mask = NDArray[np.bool_]
+from geoeval.splits.record import EVALUATED
 
 _SHOWN = 10
 _SHOWN_BOXES = 3
@@ -32,11 +33,8 @@ _SHOWN_BOXES = 3
 #: Points on each edge of the outline of a raster.
 _EDGE = 32
 
-#: Least and most x and y, in the order of a box's corners.
-_ACROSS, _ALONG = [0, 1, 1, 0], [0, 0, 1, 1]
-
-#: What rounding on the way from another system may move a coordinate, in degrees and in metres.
-_ROUNDING_DEG, _ROUNDING_M = 1e-8, 1e-3
+#: Least part of the area of a raster that lies in the box of its sample.
+_LEAST_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,10 +90,30 @@ class _Claims:
     id: ObjectArray
     sample: ObjectArray
     crs: Any
+    raster: bool = False
+
+
+class _Strays:
+    """What lies where it must not: all of it counted, the first of it named."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.named: list[str] = []
+
+    def add(self, at: IntArray, said: Callable[[int], str]) -> None:
+        self.count += len(at)
+        self.named += [said(one) for one in at[: _SHOWN - len(self.named)].tolist()]
+
+    def refuse(self, what: str, advice: str) -> None:
+        if not self.count:
+            return
+        more = [f"... and {self.count - len(self.named)} more"] if self.count > len(self.named) else []
+        lines = "\n".join(f"  {one}" for one in [*self.named, *more])
+        raise LeakageError(f"{what}: {self.count}\n{lines}\n{advice}")
 
 
 def require_inside(boxes: SampleBoxes, case: Case, units: UnitSet[Any], where: str) -> tuple[str, ...]:
-    """Refuse reference features that do not lie in the box of the sample that they claim.
+    """Refuse a reference that does not lie in the boxes of the samples that it claims, or reaches into a closed one.
 
     Parameters
     ----------
@@ -110,42 +128,67 @@ def require_inside(boxes: SampleBoxes, case: Case, units: UnitSet[Any], where: s
     Raises
     ------
     LeakageError
-        Naming the case, the features, the samples that they claim, and where they lie instead.
+        Naming the case, the features, the samples that they claim, and where they lie instead; or the challenge and
+        development samples that they reach into; or the rasters of which less than half lies in their sample.
     """
     whole = True
-    strays: list[str] = []
-    count = 0
+    outside, within, loose = _Strays(), _Strays(), _Strays()
+    closed = np.flatnonzero([split not in EVALUATED for split in boxes.split])
+    ground = Ground(boxes.bounds[closed], boxes.crs[closed])
     for unit in units.units:
         claims = _claims(case, units, unit)
         if claims is None:
             whole = False
             continue
         row = np.array([boxes.row.get(name, -1) for name in claims.sample], dtype=np.int64)
-        here = np.flatnonzero((row >= 0) & ~(shapely.is_missing(claims.shapes) | shapely.is_empty(claims.shapes)))
+        there = np.flatnonzero(~(shapely.is_missing(claims.shapes) | shapely.is_empty(claims.shapes)))
+        here = there[row[there] >= 0]
         whole &= len(here) == len(row)
-        out = here[~meets(claims.shapes[here], claims.crs, boxes.bounds[row[here]], boxes.crs[row[here]])]
-        count += len(out)
-        strays += [_said(boxes, claims, at) for at in out[: _SHOWN - len(strays)].tolist()]
-    if count:
-        more = [f"... and {count - len(strays)} more"] if count > len(strays) else []
-        lines = "\n".join(f"  {one}" for one in [*strays, *more])
-        raise LeakageError(
-            f"{where}: reference features outside of the box of the sample that they claim: {count}\n{lines}\n"
-            "Give them the name of the sample that they lie in, or take them out"
-        )
+        own = claims.shapes[here], claims.crs, boxes.bounds[row[here]], boxes.crs[row[here]]
+        outside.add(here[~meets(*own)], partial(_lies, boxes, claims))
+        reaching, reached = ground.reached(claims.shapes[there], claims.crs)
+        said = partial(_reaches, boxes, claims, there[reaching], closed[reached])
+        within.add(np.unique(there[reaching]), said)
+        if claims.raster:
+            share = dict(zip(here.tolist(), shares(*own).tolist(), strict=True))
+            loose.add(here[[share[at] < _LEAST_SHARE for at in here.tolist()]], partial(_covers, claims, share))
+    outside.refuse(
+        f"{where}: reference features outside of the box of the sample that they claim",
+        "Give them the name of the sample that they lie in, or take them out",
+    )
+    within.refuse(
+        f"{where}: reference features that reach into the box of a challenge or development sample",
+        "Cut them to the sample that they claim, or take them out",
+    )
+    loose.refuse(
+        f"{where}: reference rasters of which less than half lies in the box of the sample that they claim",
+        "Cut each raster to its sample",
+    )
     if whole:
         return ()
     return (f"features of case {case.id} were not held against the boxes of their samples (no coordinates on Earth)",)
 
 
-def _said(boxes: SampleBoxes, claims: _Claims, at: int) -> str:
-    n = len(boxes.split)
-    alone = np.repeat(claims.shapes[at : at + 1], n)
-    rows = np.flatnonzero(meets(alone, claims.crs, boxes.bounds, boxes.crs)).tolist()
-    names = boxes.ids(rows[:_SHOWN_BOXES])
-    more = f" and {len(rows) - len(names)} others" if len(rows) > len(names) else ""
-    lies = f"lies in the box of {', '.join(names)}{more}" if rows else "lies in the box of no sample"
+def _lies(boxes: SampleBoxes, claims: _Claims, at: int) -> str:
+    alone = np.repeat(claims.shapes[at : at + 1], len(boxes.split))
+    rows = np.flatnonzero(meets(alone, claims.crs, boxes.bounds, boxes.crs))
+    lies = f"lies in the box of {_listed(boxes, rows)}" if len(rows) else "lies in the box of no sample"
     return f"{claims.id[at]!r} claims {claims.sample[at]!r} and {lies}"
+
+
+def _reaches(boxes: SampleBoxes, claims: _Claims, reaching: IntArray, reached: IntArray, at: int) -> str:
+    rows = reached[reaching == at]
+    return f"{claims.id[at]!r} claims {claims.sample[at]!r} and reaches into the box of {_listed(boxes, rows)}"
+
+
+def _covers(claims: _Claims, share: Mapping[int, float], at: int) -> str:
+    return f"{claims.id[at]!r} claims {claims.sample[at]!r} and has {share[at]:.2%} of its area in that box"
+
+
+def _listed(boxes: SampleBoxes, rows: IntArray) -> str:
+    names = boxes.ids(rows[:_SHOWN_BOXES].tolist())
+    more = f" and {len(rows) - len(names)} others" if len(rows) > len(names) else ""
+    return f"{', '.join(names)}{more}"
 
 
 def _claims(case: Case, units: UnitSet[Any], unit: Unit[Any]) -> _Claims | None:
@@ -155,7 +198,7 @@ def _claims(case: Case, units: UnitSet[Any], unit: Unit[Any]) -> _Claims | None:
         if units.crs is None or payload.unit_of_length != "m":
             return None
         side = payload.reference
-        return _Claims(side.geometry, side.id, _claimed(case, unit, side.cluster, len(side)), _parsed(units.crs))
+        return _Claims(side.geometry, side.id, _claimed(case, unit, side.cluster, len(side)), parsed(units.crs))
     if isinstance(payload, LabelledPoints | Checkpoints):
         crs = _system_of_points(case)
         if crs is None:
@@ -174,12 +217,6 @@ def _claimed(case: Case, unit: Unit[Any], cluster: ObjectArray | None, n: int) -
     out = np.empty(n, dtype=np.object_)
     out[:] = [case.sample_of.get(name, name) for name in names]
     return out
-
-
-def _parsed(crs: str) -> Any:
-    from geoeval.geometry.crs import parse_crs
-
-    return parse_crs(crs)
 
 
 def _system_of_points(case: Case) -> Any:
@@ -206,61 +243,5 @@ def _raster_claims(case: Case, unit: Unit[Any]) -> _Claims | None:
     corners = [(0, 0), (columns, 0), (columns, rows), (0, rows), (0, 0)]
     at = np.concatenate([np.linspace(a, b, _EDGE, endpoint=False) for a, b in pairwise(corners)])
     shape = np.array([shapely.Polygon([header.grid.at(x, y) for x, y in at.tolist()])], dtype=np.object_)
-    return _Claims(shape, np.array([header.name], dtype=np.object_), _claimed(case, unit, None, 1), _parsed(header.crs))
-
-
-def meets(shapes: ObjectArray, crs: Any, bounds: FloatArray, systems: ObjectArray) -> Mask:
-    """Which shapes meet their boxes; what has no place in the system of its box does not.
-
-    Parameters
-    ----------
-    shapes
-        (n,) shapely geometries in ``crs``.
-    bounds
-        (n, 4) the box of each shape, in the system of that box.
-    systems
-        (n,) these systems.
-
-    Examples
-    --------
-    >>> import pyproj
-    >>> points = shapely.points([[-179.9, 10.5], [0.0, 10.5]])
-    >>> box = np.array([[179.5, 10.0, -179.5, 11.0]] * 2)
-    >>> meets(points, pyproj.CRS("EPSG:4326"), box, np.array(["EPSG:4326"] * 2, dtype=object)).tolist()
-    [True, False]
-    """
-    out = np.zeros(len(shapes), dtype=np.bool_)
-    for system in dict.fromkeys(systems.tolist()):
-        rows = np.flatnonzero(systems == system)
-        out[rows] = _meets_in(shapes[rows], crs, bounds[rows], _parsed(system))
-    return out
-
-
-def _meets_in(shapes: ObjectArray, crs: Any, bounds: FloatArray, system: Any) -> Mask:
-    from geoeval.geometry.crs import horizontal, same_crs
-    from geoeval.geometry.scale import transformer
-
-    flat = np.array(shapely.force_2d(shapes), dtype=np.object_)
-    at, owner = shapely.get_coordinates(flat, return_index=True)
-    slack = 0.0
-    if not same_crs(crs, system):
-        at = np.stack(transformer(horizontal(crs), horizontal(system)).transform(at[:, 0], at[:, 1]), axis=1)
-        slack = _ROUNDING_DEG if system.is_geographic else _ROUNDING_M
-    lost = np.zeros(len(flat), dtype=np.bool_)
-    np.logical_or.at(lost, owner, ~np.isfinite(at).all(axis=1))
-    at[lost[owner]] = 0.0
-    west, south, east, north = bounds.T
-    if system.is_geographic:
-        turn = 2 * np.pi / float(horizontal(system).axis_info[0].unit_conversion_factor)
-        east = np.where(west > east, east + turn, east)
-        middle = ((west + east) / 2)[owner]
-        at[:, 0] -= turn * np.round((at[:, 0] - middle) / turn)
-    moved = shapely.set_coordinates(flat, at)
-    if system.is_geographic:
-        # A shape on the far side of the Earth falls apart where longitudes are counted from the box.
-        x0, _, x1, _ = np.reshape(shapely.bounds(moved), (-1, 4)).T
-        lost |= (x1 - x0 > turn / 2) & (east - west < turn / 2)
-    x, y = np.stack([west - slack, east + slack], axis=1), np.stack([south - slack, north + slack], axis=1)
-    # The hull of a box without an area is the line or the point that it is.
-    boxes = shapely.convex_hull(shapely.linestrings(np.stack([x[:, _ACROSS], y[:, _ALONG]], axis=2)))
-    return np.asarray(shapely.intersects(moved, boxes), dtype=np.bool_) & ~lost
+    name = np.array([header.name], dtype=np.object_)
+    return _Claims(shape, name, _claimed(case, unit, None, 1), parsed(header.crs), raster=True)

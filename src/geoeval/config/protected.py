@@ -2,7 +2,7 @@
 
 Order     first the manifests (whole, the very ones that were bound, no leak, lineage known, files as they were hashed),
           then the declared samples, then the names that the data themselves bear, the files that were read, and where
-          the features lie. An evaluator is started after all of that only.
+          the references lie. An evaluator is started after all of that only.
 Refused   challenge samples, samples that are in no manifest, data that bear another name or lie elsewhere, files of
           development and challenge samples, by their bytes or by their shapes.
 Limits    what could not be compared stands among the claim limits of the bundle.
@@ -17,7 +17,14 @@ from typing import Any
 
 from geoeval.config import Case, Config
 from geoeval.config.inside import SampleBoxes, require_inside, sample_boxes
-from geoeval.config.proven import not_held_apart, require_assets, require_lineage
+from geoeval.config.proven import (
+    asked_little,
+    not_held_apart,
+    require_assets,
+    require_lineage,
+    require_paths,
+    undecided,
+)
 from geoeval.config.tables import SplitsTable
 from geoeval.errors import ConfigError, InputError, LeakageError
 from geoeval.evidence.canonical import file_digest
@@ -29,10 +36,10 @@ from geoeval.splits.leakage import GateResult, check
 from geoeval.splits.manifest import Manifest, read_manifest
 from geoeval.splits.manifest_table import manifest_table
 from geoeval.splits.seals import FIXTURE_KEY
-from geoeval.splits.settings import strictest
+from geoeval.splits.settings import SplitSettings, strictest
 from geoeval.splits.table import joined
 
-#: Gates that must pass; the others must not fail, and in production all must pass.
+#: Gates that must pass; the others must not fail, and in production all must pass. One that is undecided is a limit.
 PROVEN = ("identity", "buffer", "complete")
 
 #: A run that is not bound to any split. Figures of synthetic data claim nothing anyway.
@@ -55,6 +62,8 @@ class OpenSplit:
     ----------
     binding
         The exact protected manifest, and the ids that may be evaluated.
+    held
+        What both manifests are held to.
     gates
         What the gates found between the samples of both manifests.
     closed
@@ -68,6 +77,7 @@ class OpenSplit:
     development: Manifest
     protected: Manifest
     binding: EvaluationBinding
+    held: SplitSettings
     gates: tuple[GateResult, ...]
     closed: ClosedFiles
     boxes: SampleBoxes
@@ -88,7 +98,7 @@ class OpenSplit:
         return (f"{modes} split manifests: production_accuracy_use_allowed is false", *self.unproven)
 
     def facts(self) -> dict[str, Any]:
-        """What the bundle says about the split: hashes and gates, and no sample."""
+        """What the bundle says about the split: hashes, limits and gates, and no sample."""
         return {
             "production_accuracy_use_allowed": self.production,
             "same_source": self.development.content["source_sha256"] == self.protected.content["source_sha256"],
@@ -96,6 +106,9 @@ class OpenSplit:
                 name: {"sha256": one.sha256, "mode": one.mode, "samples": len(one.samples)}
                 for name, one in (("development", self.development), ("protected", self.protected))
             },
+            "buffer_m": self.held.buffer_m,
+            "radius": self.held.radius,
+            "confirmed_radius": self.held.confirmed_radius,
             "gates": {one.id: {"status": one.status, "reason": one.reason, "count": one.count} for one in self.gates},
         }
 
@@ -120,7 +133,7 @@ def open_split(config: Config, *, open_fixture: bool = False, key: bytes | None 
     ------
     InputError
         A manifest is unreadable, edited, of another hash, or a fixture, or the key does not open it; or an asset is
-        not what was hashed, or, in production, not there.
+        not what was hashed, does not lie below the root, or, in production, is not there.
     LeakageError
         A gate fails, or cannot be decided where it must pass; the message names the pairs. Or the lineage of a sample
         is not known. Or a declared sample is sealed or unknown.
@@ -134,20 +147,20 @@ def open_split(config: Config, *, open_fixture: bool = False, key: bytes | None 
     root = config.path(table.root)
     if key is None and open_fixture and protected.mode == "fixture":
         key = FIXTURE_KEY
+    require_paths(protected, root)
     both = (development, protected)
-    samples, held = (
-        joined([manifest_table(one, root, key) for one in both]),
-        strictest([one.content["settings"] for one in both]),
-    )
+    declared = [one.content["settings"] for one in both]
+    samples, held = joined([manifest_table(one, root, key) for one in both]), strictest(declared)
     gates = check(samples, held)
     closed = challenge_files(binding, protected, root, key=key)
-    opened = OpenSplit(development, protected, binding, gates, closed, sample_boxes(both))
+    opened = OpenSplit(development, protected, binding, held, gates, closed, sample_boxes(both))
     _refuse(gates, production=opened.production)
     require_lineage(samples, held.identities)
     absent = require_assets(protected, root, production=opened.production)
     for i, case in enumerate(config.cases):
         _require(binding, {*case.samples, *case.sample_of.values()}, f"case[{i}] ({case.id!r})")
-    return replace(opened, unproven=(*not_held_apart(held.identities), *absent, *closed.claim_limits))
+    weak = (*not_held_apart(held.identities), *asked_little(held, declared), *undecided(gates))
+    return replace(opened, unproven=(*weak, *absent, *closed.claim_limits))
 
 
 def _development(config: Config, table: SplitsTable, *, open_fixture: bool) -> Manifest:

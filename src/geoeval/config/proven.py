@@ -1,13 +1,17 @@
-"""What manifests must prove before a case is evaluated: the lineage of every sample, and the files of protected ones.
+"""What manifests must prove before a case is evaluated, and what may not be claimed of those that ask for little.
 
 Lineage   every sample says something in each field that the splits are held apart by, and has a box on Earth. Without
           that a gate passes because it has nothing to compare.
-Files     in production all four files of every case are there, are those that were hashed, and its provenance record
-          binds them. In other modes, files that are there are held to their hashes, and the others are counted.
+Limits    fields that are not held apart or were not demanded, no buffer, looks that are hardly compared, and gates
+          that could not be decided.
+Files     every path lies below the root. In production all four files of every case are there, are those that were
+          hashed, and its provenance record binds them. In other modes, files that are there are held to their hashes,
+          and the others are counted.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +20,13 @@ import numpy as np
 
 from geoeval.errors import InputError, LeakageError
 from geoeval.evidence.canonical import file_digest
-from geoeval.splits.assets import asset_path
+from geoeval.splits.assets import asset_path, path_problem
+from geoeval.splits.leakage import GateResult
 from geoeval.splits.links import silent_rows
 from geoeval.splits.manifest import Manifest
 from geoeval.splits.production import check_provenance
-from geoeval.splits.record import ASSETS, EVALUATED, IDENTITIES, MEMBERS
+from geoeval.splits.record import ALWAYS, ASSETS, CONTRACT, EVALUATED, IDENTITIES, MEMBERS
+from geoeval.splits.settings import SplitSettings
 from geoeval.splits.table import SampleTable
 
 
@@ -80,6 +86,64 @@ def not_held_apart(identities: Iterable[str]) -> tuple[str, ...]:
     return (f"not held apart between splits: {', '.join(left_out)}",) if left_out else ()
 
 
+def asked_little(held: SplitSettings, declared: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Limits of manifests that ask for little: no buffer, a narrow look, fields that no sample had to fill.
+
+    Parameters
+    ----------
+    held
+        What the manifests are held to between them.
+    declared
+        The ``settings`` of each.
+
+    Examples
+    --------
+    >>> own = SplitSettings(buffer_m=0.0, confirmed_radius=4, required=CONTRACT[:-1])
+    >>> asked_little(own, [own.described()])[1:]
+    ('looks are compared within 4 bits only', 'not demanded of samples: record_sha256')
+    """
+    limits = []
+    if held.buffer_m == 0:
+        limits.append("no buffer between splits (buffer_m is 0)")
+    if held.confirmed_radius <= held.radius:
+        limits.append(f"looks are compared within {held.radius} bits only")
+    elif held.radius == 0:
+        limits.append(
+            f"looks are compared within 0 bits only, and within {held.confirmed_radius} where a second hash confirms"
+        )
+    demanded = set.intersection(*(set(one["required"]) for one in declared)) | set(ALWAYS)
+    open_fields = [name for name in CONTRACT if name not in demanded]
+    if open_fields:
+        limits.append(f"not demanded of samples: {', '.join(open_fields)}")
+    return tuple(limits)
+
+
+def undecided(gates: Iterable[GateResult]) -> tuple[str, ...]:
+    """A limit for each gate that could not be decided.
+
+    Examples
+    --------
+    >>> bytes_gate = GateResult("exact_bytes", "not_evaluable", "evidence_missing", 0)
+    >>> undecided([GateResult("buffer", "pass", None, 0), bytes_gate])
+    ('gate exact_bytes could not be decided: evidence_missing',)
+    """
+    return tuple(f"gate {one.id} could not be decided: {one.reason}" for one in gates if one.status == "not_evaluable")
+
+
+def require_paths(protected: Manifest, root: Path) -> None:
+    """Refuse a path of a protected case that does not lie below the root; whether a file is there does not matter.
+
+    Raises
+    ------
+    InputError
+        Naming the case and the field.
+    """
+    for entry in protected.samples:
+        for name in ASSETS:
+            if name in entry:
+                _at_hand(entry, name, root)
+
+
 def require_assets(protected: Manifest, root: Path, *, production: bool) -> tuple[str, ...]:
     """Refuse a file of a protected case that is not the one that was hashed, and in production one that is not there.
 
@@ -98,7 +162,8 @@ def require_assets(protected: Manifest, root: Path, *, production: bool) -> tupl
     Raises
     ------
     InputError
-        Naming the case and the file.
+        Naming the case and the file; also where a path does not lie below the root, or leads to no file that holds
+        something.
     """
     entries = [entry for entry in protected.samples if entry["split"] in EVALUATED]
     if production:
@@ -111,12 +176,24 @@ def require_assets(protected: Manifest, root: Path, *, production: bool) -> tupl
             if name not in entry and f"{name}_sha256" not in entry:
                 continue
             files += 1
-            path = root / entry[name] if name in entry else None
-            if path is None or not path.is_file() or f"{name}_sha256" not in entry:
+            path = _at_hand(entry, name, root) if name in entry else None
+            if path is None or f"{name}_sha256" not in entry:
                 absent += 1
                 continue
             _require_hash(entry, name, path)
     return (f"{absent} of {files} files of protected cases were not at hand to be hashed",) if absent else ()
+
+
+def _at_hand(entry: Mapping[str, Any], name: str, root: Path) -> Path | None:
+    """A file of a protected case; None where it is missing below the root."""
+    path, where = entry[name], f"protected case {entry['sample_id']!r}: {name}"
+    if not isinstance(path, str):
+        raise InputError(f"{where}: expected a path below the root, found {path!r:.80}")
+    if path_problem(path) is None:
+        home, found = os.path.realpath(root), os.path.realpath(root / path)
+        if Path(found).is_relative_to(home) and not Path(found).exists():
+            return None
+    return asset_path(root, path, where)
 
 
 def _require_proof(entry: Mapping[str, Any], root: Path) -> None:

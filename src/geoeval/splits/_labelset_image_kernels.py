@@ -9,9 +9,17 @@ from numpy.typing import NDArray
 
 from geoeval.geometry._kernel import kernel
 from geoeval.model import FloatArray, IntArray
-from geoeval.splits._labelset_kernels import IMAGE, SLACK, Asked, Bits, Flats, largest_of, may_be_alike, placed, wanted
+from geoeval.splits._labelset_cover_kernels import (
+    ANY,
+    COARSE,
+    Coarse,
+    cover_of,
+    picture_of,
+    sift,
+    touching,
+)
+from geoeval.splits._labelset_kernels import Asked, Flats, largest_of, may_be_alike, placed, wanted
 from geoeval.splits._labelset_key_kernels import (
-    PROBE,
     Buckets,
     SetArray,
     Table,
@@ -22,59 +30,15 @@ from geoeval.splits._labelset_key_kernels import (
     two_shared,
 )
 
-Visit = tuple[NDArray[np.uint32], UIntArray, FloatArray, int, float]
 Serial = tuple[int, int]
 Out = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-#: Sets by one key; small ones by two keys; bits of a bucket; the keys of all features; most features of a small set.
-Index = tuple[Table, Buckets, int, UIntArray, int]
+#: Sets by one key; small ones by two keys; bits of a bucket; the keys of all features; most features of a small set;
+#: and what it costs to look up two keys, in looks at a set that shares one.
+Index = tuple[Table, Buckets, int, UIntArray, int, int]
 
 
-@kernel
-def _cover(at: tuple[float, float, float, float]) -> tuple[int, int, Any]:
-    """First and last row of a grid of 16 rows and 64 columns that a box touches, and its columns as bits.
-
-    What lies outside the image counts in the cells of its edge: boxes that overlap still share a cell.
-    """
-    c0 = int(min(max(at[0], 0.0), IMAGE - 1) / (IMAGE / 64))
-    c1 = int(min(max(at[2], 0.0), IMAGE - 1) / (IMAGE / 64))
-    r0 = int(min(max(at[1], 0.0), IMAGE - 1) / (IMAGE / 16))
-    r1 = int(min(max(at[3], 0.0), IMAGE - 1) / (IMAGE / 16))
-    every = np.uint64(0xFFFFFFFFFFFFFFFF)
-    return r0, r1, (every << np.uint64(c0)) & (every >> np.uint64(63 - c1))
-
-
-@kernel
-def covers_of(start: IntArray, box: FloatArray) -> UIntArray:
-    """(sets, 16) the cells that the boxes of each set touch."""
-    out = np.zeros((len(start) - 1, 16), dtype=np.uint64)
-    for k in range(len(out)):
-        for f in range(start[k], start[k + 1]):
-            r0, r1, columns = _cover(placed(box, f, 0, False))
-            for r in range(r0, r1 + 1):
-                out[k, r] |= columns
-    return out
-
-
-@kernel
-def _touching(
-    facts: FloatArray, cover: UIntArray, a: int, visit: Visit, jaccard: float, touched: Bits
-) -> tuple[bool, float]:
-    """Which features of b touch cells of a, False if too few to be alike, and the sum of their areas."""
-    rows, columns, area, size, least = visit
-    met, common = 0, 0.0
-    for k in range(size):
-        # Three rows whatever the box, then the rare further ones: without branches it is several times as fast.
-        r0, r1 = rows[k, 0], rows[k, 1]
-        both = cover[a, r0] | cover[a, min(r0 + 1, r1)] | cover[a, min(r0 + 2, r1)]
-        for r in range(r0 + 3, r1 + 1):
-            both |= cover[a, r]
-        touches = (both & columns[k]) != 0
-        touched[k] = touches
-        met += touches
-        common += area[k] * touches
-    need = (min(int(facts[a, 0]), size) + 1) // 2
-    goal = jaccard / (1 + jaccard) * (facts[a, 1] + least) * (1 - SLACK)
-    return met >= need or common >= goal, common
+#: (sets, 4) how many features, what they occupy at least, the group, and the first feature; cells; and coarse cells.
+Pictures = tuple[FloatArray, UIntArray, Coarse]
 
 
 @kernel
@@ -107,9 +71,9 @@ def _met(
     index: Index, keys: UIntArray, size: int, b: int, mark: NDArray[Any], now: Serial, room: Any, new: SetArray
 ) -> int:
     """Sets before b that share at least two boxes with it as it stands now, and few others."""
-    table, buckets, bits, _, most = index
+    table, buckets, bits, _, most, cost = index
     slots, runs, begin, _ = table
-    spans, place, tag = room
+    spans, mixed = room
     small = 0
     for f in range(size):
         for grid in range(2):
@@ -120,8 +84,8 @@ def _met(
     n = 0
     if small > 0:
         n = -1
-        if most > 0 and 2 * size * (size - 1) * PROBE < small:
-            n = met_in_pairs(buckets, bits, keys, size, b, small, mark, now[1], (place, tag), new)
+        if most > 0 and 2 * size * (size - 1) * cost < small:
+            n = met_in_pairs(buckets, bits, keys, size, b, small, cost, mark, now[1], mixed, new)
         if n < 0:
             n = _met_by_counting(table, spans, size, 0, b, mark, now, -1 - n, new)
     return _met_by_counting(table, spans, size, 1, b, mark, now, n, new)
@@ -131,7 +95,7 @@ def _met(
 def image_pairs(
     flats: Flats,
     index: Index,
-    cover: UIntArray,
+    pictures: Pictures,
     asked: Asked,
     rows: tuple[int, int],
     mark: NDArray[Any],
@@ -155,17 +119,12 @@ def image_pairs(
     largest = largest_of(start)
     span, columns = np.zeros((largest, 2), dtype=np.uint32), np.zeros(largest, dtype=np.uint64)
     touched = np.zeros(largest, dtype=np.uint8)
+    facts, cover, coarse = pictures
+    near, mass = np.zeros(ANY + 1, dtype=np.uint8), np.zeros(COARSE * COARSE, dtype=np.uint8)
+    parts = np.zeros(COARSE * COARSE)
     keys = np.zeros((largest, 2), dtype=np.uint64)
-    room = (
-        np.zeros((largest, 2, 3), dtype=np.int64),
-        np.zeros(4 * largest, dtype=np.int64),
-        np.zeros(4 * largest, dtype=np.uint64),
-    )
+    room = np.zeros((largest, 2, 3), dtype=np.int64), np.zeros(4 * largest + 512, dtype=np.uint64)
     new = np.zeros(len(start) - 1, dtype=np.int32)
-    # Together, because sets are met in no order: one look at memory in place of three.
-    facts = np.empty((len(start) - 1, 3))
-    for k in range(len(facts)):
-        facts[k, 0], facts[k, 1], facts[k, 2] = start[k + 1] - start[k], least[k], group[k]
     n = 0
     for b in range(rows[0], rows[1]):
         if n + 8 * b > len(out[0]):
@@ -174,21 +133,24 @@ def image_pairs(
         for turn in range(8):
             for k in range(size):
                 at = placed(box, start[b] + k, turn, False)
-                span[k, 0], span[k, 1], columns[k] = _cover(at)
+                span[k, 0], span[k, 1], columns[k] = cover_of(at)
                 keys[k, 0], keys[k, 1] = key_of(at, 0), key_of(at, 1)
             visit = span, columns, area[start[b] : start[b + 1]], size, least[b]
             now = serial, serial + size + 1
             serial = now[1]
-            for m in range(_met(index, keys, size, b, mark, now, room, new)):
+            met = _met(index, keys, size, b, mark, now, room, new)
+            if not met:
+                continue
+            outside = picture_of(flats, b, turn, near, parts, mass)
+            other = size, least[b], group[b]
+            for m in range(sift(facts, coarse, (near, mass, outside), other, limits[1], new, met)):
                 a = new[m]
-                if facts[a, 2] == group[b]:
-                    continue
-                near, rest = _touching(facts, cover, a, visit, limits[1], touched)
+                overlaps, rest = touching(facts, cover, a, visit, limits[1], touched)
                 if (
-                    near
+                    overlaps
                     and wanted(group, kind, parent, a, b)
                     and may_be_alike(flats, a, b, turn, False, limits, touched, rest)
-                    and two_shared(box, index[3], start[a], start[a + 1], keys, size)
+                    and two_shared(index[3], start[a], start[a + 1], keys, size)
                 ):
                     out[0][n], out[1][n], out[2][n] = a, b, turn
                     n += 1

@@ -23,8 +23,6 @@ Table = tuple[UIntArray, SetArray, IntArray, SetArray]
 Buckets = tuple[NDArray[np.uint32], UIntArray]
 
 CELL = 32.0
-#: What it costs to look up a pair of keys, in looks at a set that shares one key.
-PROBE = 8
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _OTHER_ODD = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -77,7 +75,7 @@ def slots_of(known: UIntArray, n: int) -> tuple[UIntArray, SetArray]:
 @kernel
 def pair_hash(one: Any, other: Any) -> Any:
     """One number for two keys in any order. Its high bits choose a bucket, its low ones tell pairs apart."""
-    low, high = min(one, other), max(one, other)
+    low, high = (one, other) if one < other else (other, one)
     mixed = (low * _ODD) ^ ((high + _ODD) * _OTHER_ODD)
     mixed = (mixed ^ (mixed >> np.uint64(32))) * _ODD
     mixed = (mixed ^ (mixed >> np.uint64(29))) * _OTHER_ODD
@@ -85,9 +83,9 @@ def pair_hash(one: Any, other: Any) -> Any:
 
 
 @kernel
-def buckets_of(start: IntArray, keys: UIntArray, most: int, bits: int, n: int) -> Buckets:
-    """All pairs of keys of two features of a set, for the sets that have up to ``most`` features: n pairs."""
-    begin, pairs = np.zeros((1 << bits) + 1, dtype=np.uint32), np.empty(n, dtype=np.uint64)
+def fill_buckets(start: IntArray, keys: UIntArray, most: int, bits: int, buckets: Buckets) -> None:
+    """Put all pairs of keys of two features of a set into buckets, for the sets that have up to ``most`` features."""
+    begin, pairs = buckets
     drop = np.uint64(64 - bits)
     # Counted first and put in place then. While pairs are put, a bucket's end is where its next pair goes, and where
     # it starts is written one place further on: what is left at the end is where each bucket begins.
@@ -104,12 +102,11 @@ def buckets_of(start: IntArray, keys: UIntArray, most: int, bits: int, n: int) -
                             pairs[begin[bucket]] = (mixed << np.uint64(32)) | np.uint64(k)
                         begin[bucket] += np.uint32(1)
         if not write:
-            total = np.uint32(0)
-            for bucket in range(len(begin)):
-                count = begin[bucket]
-                begin[bucket] = total
+            total = 0
+            for place in range(len(begin)):
+                count = int(begin[place])
+                begin[place] = total
                 total += count
-    return begin, pairs
 
 
 @kernel
@@ -120,50 +117,70 @@ def met_in_pairs(
     size: int,
     b: int,
     limit: int,
+    cost: int,
     mark: NDArray[Any],
     done: int,
-    room: tuple[IntArray, UIntArray],
+    room: UIntArray,
     new: SetArray,
 ) -> int:
     """Sets before b that share a pair of keys with it: how many stand in ``new``, or -1 - that where it grew costly."""
-    begin, pairs = buckets
-    place, tag = room
-    drop = np.uint64(64 - bits)
-    n = 0
+    n, m = 0, 0
     for e in range(size - 1):
-        m = 0
         for f in range(e + 1, size):
             for grids in range(4):
-                mixed = pair_hash(keys[e, grids & 1], keys[f, grids >> 1])
-                place[m], tag[m] = np.int64(mixed >> drop), mixed & _LOW
+                room[m] = pair_hash(keys[e, grids & 1], keys[f, grids >> 1])
                 m += 1
-        limit -= PROBE * m
-        # Looked up in one go without branches: many waits for memory then become one.
-        for p in range(m):
-            bucket = place[p]
-            place[p] = np.int64(begin[bucket]) | ((np.int64(begin[bucket + 1]) - np.int64(begin[bucket])) << 32)
-        check = np.uint64(0)
-        for p in range(m):
-            check ^= pairs[min(place[p] & 0xFFFFFFFF, len(pairs) - 1)]
-        room[1][len(tag) - 1] = check
-        for p in range(m):
-            first = place[p] & 0xFFFFFFFF
-            for t in range(first, first + (place[p] >> 32)):
-                a = np.int64(pairs[t] & _LOW)
-                limit -= 1
-                if a >= b:
-                    break
-                if (pairs[t] >> np.uint64(32)) == tag[p] and mark[a] != done:
-                    mark[a] = done
-                    new[n] = a
-                    n += 1
+        if e < size - 2 and m + 4 * size < len(room):
+            continue
+        n, limit = _looked_up(buckets, bits, room[:m], b, limit - cost * m, mark, done, n, new)
+        m = 0
         if limit < 0 and e < size - 2:
             return -1 - n
     return n
 
 
 @kernel
-def two_shared(box: FloatArray, keys: UIntArray, first: int, stop: int, other: UIntArray, size: int) -> bool:
+def _looked_up(
+    buckets: Buckets,
+    bits: int,
+    mixed: UIntArray,
+    b: int,
+    limit: int,
+    mark: NDArray[Any],
+    done: int,
+    n: int,
+    new: SetArray,
+) -> tuple[int, int]:
+    """Sets before b under some hashes of pairs of keys: how many stand in ``new``, and what is left of the limit."""
+    begin, pairs = buckets
+    drop = np.uint64(64 - bits)
+    # Looks without branches first: many waits for memory then become one. They are used, so that the compiler keeps
+    # them; all that this can do is to give up one look sooner.
+    ahead = np.uint64(0)
+    last = np.uint32(len(pairs) - 1)
+    for p in range(len(mixed)):
+        ahead ^= np.uint64(begin[np.int64(mixed[p] >> drop)])
+    for p in range(len(mixed)):
+        at = begin[np.int64(mixed[p] >> drop)]
+        ahead ^= pairs[at if at < last else last]
+    limit -= int(ahead == _LOW)
+    for p in range(len(mixed)):
+        bucket = np.int64(mixed[p] >> drop)
+        tag = mixed[p] & _LOW
+        for t in range(np.int64(begin[bucket]), np.int64(begin[bucket + 1])):
+            a = np.int64(pairs[t] & _LOW)
+            limit -= 1
+            if a >= b:
+                break
+            if (pairs[t] >> np.uint64(32)) == tag and mark[a] != done:
+                mark[a] = done
+                new[n] = a
+                n += 1
+    return n, limit
+
+
+@kernel
+def two_shared(keys: UIntArray, first: int, stop: int, other: UIntArray, size: int) -> bool:
     """Whether two features of one set share keys with two of the other: links of features are more than a star."""
     e0, f0, another_e, another_f = -1, -1, False, False
     for f in range(size):

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
-import re
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from geoeval.errors import GeoevalError, InputError
+from geoeval.errors import InputError
 from geoeval.evidence.canonical import canonical_bytes, digest
-from geoeval.model import ObjectArray
-
-if TYPE_CHECKING:
-    from geoeval.splits.labelsets import LabelSet
 
 #: Most values (pixels times bands) that an image may claim to hold.
 MAX_VALUES = 2**30
@@ -28,6 +21,9 @@ MAX_VALUES = 2**30
 #: at most 1,032 bytes into one, and pictures are far from that.
 _HOLLOW_ABOVE = 2**24
 _HOLLOW_RATIO = 2_000
+
+#: Most characters of a path below a root.
+_LONGEST = 1024
 
 #: Formats that hold their own bytes, by how they begin. Formats that refer to other files (VRT, for example) could lead
 #: out of the root and are not read.
@@ -41,10 +37,6 @@ _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
     (b"\0\0\0\x0cjP  ", "JP2OpenJPEG"),
     (b"RIFF", "WEBP"),
 )
-
-_NO_NUMBER = re.compile(rb"[\[,\s-](nan|inf)", re.IGNORECASE)
-
-LABEL_ENDINGS = frozenset({".geojson", ".json", ".gpkg", ".fgb", ".parquet"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,28 +73,52 @@ def asset_path(root: Path, path: str, where: str) -> Path:
     Traceback (most recent call last):
     geoeval.errors.InputError: record 'a': raw_image: '../other/a.tif' leads out of the root; give a path below it
     """
-    parts = PurePosixPath(path).parts
-    climbs = not parts or ".." in parts or PurePosixPath(path).is_absolute()
-    if climbs or PureWindowsPath(path).drive or "\\" in path or "\0" in path:
-        raise InputError(f"{where}: {path!r} leads out of the root; give a path below it")
+    if (problem := path_problem(path)) is not None:
+        raise InputError(f"{where}: {problem}")
     home = Path(os.path.realpath(root))
     found = Path(os.path.realpath(home / path))
     if not found.is_relative_to(home):
         raise InputError(f"{where}: {path!r} is a link that leads out of the root; put the file itself below the root")
-    if not found.is_file():
+    try:
+        there = found.is_file()
+    except OSError as error:
+        raise InputError(f"{where}: {path!r} cannot be looked up ({error.strerror or error})") from error
+    if not there:
         raise InputError(f"{where}: expected a file, found none at {path!r}; was it renamed?")
     if found.stat().st_size == 0:
         raise InputError(f"{where}: {path!r} holds 0 bytes; fetch it again")
     return found
 
 
+def path_problem(path: str) -> str | None:
+    """Why a text cannot name a file below a root; None where it can.
+
+    Examples
+    --------
+    >>> path_problem("raw/a.tif"), path_problem("/etc/hosts")
+    (None, "'/etc/hosts' leads out of the root; give a path below it")
+    """
+    if len(path) > _LONGEST or any(len(part.encode("utf-8", "surrogatepass")) > 255 for part in path.split("/")):
+        return f"'{path[:40]}…' is too long to name a file ({len(path):,} characters); give a path below the root"
+    if path and path[0] not in "/." and not any(mark in path for mark in ("..", "\\", ":", "\0")):
+        return None
+    parts = PurePosixPath(path).parts
+    climbs = not parts or ".." in parts or PurePosixPath(path).is_absolute()
+    if climbs or PureWindowsPath(path).drive or "\\" in path or "\0" in path:
+        return f"{path!r} leads out of the root; give a path below it"
+    return None
+
+
 def image_frame(path: Path, where: str, max_values: int = MAX_VALUES) -> Frame:
     """Size and place of an image, read from its header alone.
+
+    Ground control points stand in where there is no transform: the affine transform that fits them best.
 
     Raises
     ------
     InputError
-        It is no image of a known format, claims more values than ``max_values``, or more than its bytes can hold.
+        It is no image of a known format, holds several pictures, claims more values than ``max_values``, or more than
+        its bytes can hold.
     """
     import rasterio
     from rasterio.errors import NotGeoreferencedWarning, RasterioError
@@ -111,16 +127,17 @@ def image_frame(path: Path, where: str, max_values: int = MAX_VALUES) -> Frame:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotGeoreferencedWarning)
             with rasterio.open(path, driver=_driver(path, where)) as image:
-                frame = Frame(
-                    width=int(image.width),
-                    height=int(image.height),
-                    bands=int(image.count),
-                    transform=tuple(image.transform)[:6],
-                    crs=image.crs.to_string() if image.crs else "",
-                )
+                transform, crs = _georeference(image)
+                frame = Frame(int(image.width), int(image.height), int(image.count), transform, crs)
+                pages = len(image.subdatasets)
                 item = max((_value_bytes(kind) for kind in image.dtypes), default=1)
     except (RasterioError, ValueError) as error:
         raise InputError(f"{where}: {path.name!r} cannot be read as an image: {error}") from error
+    if pages:
+        raise InputError(
+            f"{where}: {path.name!r} holds {pages} pictures, of which only the first would be looked at; "
+            "give each picture a file"
+        )
     values, size = frame.width * frame.height * frame.bands, path.stat().st_size
     claim = (
         f"{where}: {path.name!r} claims {frame.width} x {frame.height} pixels in {frame.bands} bands, "
@@ -136,94 +153,16 @@ def image_frame(path: Path, where: str, max_values: int = MAX_VALUES) -> Frame:
     return frame
 
 
-def label_shapes(path: Path, where: str) -> tuple[ObjectArray, str] | None:
-    """Geometries of a label file and their system; None where it is no vector file (a mask, for example).
+def _georeference(image: Any) -> tuple[tuple[float, float, float, float, float, float], str]:
+    """The transform of an image and its system; of its control points where it has neither."""
+    from rasterio.transform import from_gcps
 
-    Raises
-    ------
-    InputError
-        A vector file that cannot be read, or a feature with a coordinate that is no finite number; named by its
-        position, counted from 1.
-    """
-    if not is_vector(path.name):
-        return None
-    from geoeval.geometry.crs import describe
-    from geoeval.options import Source
-    from geoeval.readers.raw import is_pixel
-    from geoeval.readers.vector import read_table
-
-    try:
-        table = read_table(Source(str(path)))
-    except GeoevalError as error:
-        raise InputError(f"{where}: {error}") from error
-    if table.geometry is None:
-        return None
-    shapes = np.asarray(table.geometry, dtype=np.object_)
-    _refuse_infinite(shapes, f"{where}: {path.name!r}")
-    if table.kind == "vector" and path.suffix.lower() in (".geojson", ".json"):
-        _refuse_unread(path, shapes, f"{where}: {path.name!r}")
-    if table.kind == "coco" and (missing := [at for at, shape in enumerate(shapes, start=1) if shape is None]):
-        raise InputError(
-            f"{where}: {path.name!r}: annotation {missing[0]} of {len(shapes)} has no box or outline of finite numbers "
-            f"({len(missing)} such annotations); leave it out or write it again"
-        )
-    crs = "" if table.crs is None or is_pixel(table.crs) else describe(table.crs)
-    return shapes[[shape is not None for shape in shapes]], crs
-
-
-def _refuse_infinite(shapes: ObjectArray, name: str) -> None:
-    """Refuse coordinates that are no finite numbers: overlaps and distances with them are silently nothing.
-
-    Heights do not count, and empty geometries have no coordinates.
-    """
-    import shapely
-
-    at, feature = shapely.get_coordinates(shapes, return_index=True)
-    _refuse_features(np.unique(feature[~np.isfinite(at).all(axis=1)]).tolist(), len(shapes), name)
-
-
-def _refuse_unread(path: Path, shapes: ObjectArray, name: str) -> None:
-    """Refuse GeoJSON whose coordinates are no numbers, and which its reader therefore takes for empty or missing."""
-    import json
-
-    import shapely
-
-    data = path.read_bytes()
-    if not (shapely.is_missing(shapes) | shapely.is_empty(shapes)).any() and not _NO_NUMBER.search(data):
-        return
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        # One feature a line, for example; its reader has judged it.
-        return
-    features = document.get("features", [document]) if isinstance(document, dict) else []
-    shown = [one.get("geometry", one) if isinstance(one, dict) else None for one in features]
-    _refuse_features([at for at, one in enumerate(shown) if not _in_numbers(one)], len(features), name)
-
-
-def _in_numbers(geometry: Any) -> bool:
-    if not isinstance(geometry, dict):
-        return True
-    if isinstance(parts := geometry.get("geometries"), list):
-        return all(_in_numbers(part) for part in parts)
-    return _finite(geometry.get("coordinates"))
-
-
-def _finite(coordinates: Any) -> bool:
-    """True for nested lists of positions: numbers, of which the first two are finite."""
-    if not isinstance(coordinates, list) or not coordinates:
-        return True
-    if all(isinstance(one, list) for one in coordinates):
-        return all(_finite(one) for one in coordinates)
-    return all(isinstance(one, int | float) for one in coordinates) and all(map(math.isfinite, coordinates[:2]))
-
-
-def _refuse_features(bad: Sequence[int], n: int, name: str) -> None:
-    if bad:
-        raise InputError(
-            f"{name}: feature {bad[0] + 1} of {n} has a coordinate that is no finite number "
-            f"({len(bad)} such features); leave it out or write it again"
-        )
+    own, crs = image.transform, image.crs
+    points, system = image.gcps
+    if own.is_identity and len(points) >= 3 and system:
+        own, crs = from_gcps(points), system
+    a, b, c, d, e, f = tuple(own)[:6]
+    return (a, b, c, d, e, f), crs.to_string() if crs else ""
 
 
 def _value_bytes(kind: str) -> int:
@@ -231,24 +170,15 @@ def _value_bytes(kind: str) -> int:
     return 4 if kind == "complex_int16" else np.dtype(kind).itemsize
 
 
-def is_empty_mask(path: Path, where: str, max_values: int = MAX_VALUES) -> bool:
-    """True for a mask that shows no object: an image of a single value. False for what is no image.
+def is_image(head: bytes) -> bool:
+    """True for the first bytes of an image that is read here.
 
-    Raises
-    ------
-    InputError
-        An image that is damaged or claims too much.
+    Examples
+    --------
+    >>> is_image(b"II*" + bytes(5)), is_image(b'{"type": ')
+    (True, False)
     """
-    from geoeval.splits.image_reading import holds_one_value
-
-    with path.open("rb") as stream:
-        head = stream.read(8)
-    if not any(head.startswith(beginning) for beginning, _ in _BEGINNINGS):
-        return False
-    try:
-        return holds_one_value(path, max_values)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
+    return any(head.startswith(beginning) for beginning, _ in _BEGINNINGS)
 
 
 def _driver(path: Path, where: str) -> str:
@@ -260,40 +190,6 @@ def _driver(path: Path, where: str) -> str:
     raise InputError(
         f"{where}: {path.name!r} is no GeoTIFF, PNG, JPEG, JPEG 2000 or WebP; it begins with {head!r}. Convert it"
     )
-
-
-def is_vector(path: str) -> bool:
-    """True for a label file that holds geometries.
-
-    Examples
-    --------
-    >>> is_vector("labels/a.geojson"), is_vector("labels/a.tif")
-    (True, False)
-    """
-    return PurePosixPath(path).suffix.lower() in LABEL_ENDINGS
-
-
-def placed_labels(shapes: ObjectArray, crs: str, frame: Frame | None) -> LabelSet:
-    """Label geometries in the world, and in the pixels of their image where that can be told.
-
-    Labels without a system count as pixels already.
-    """
-    import shapely
-    from affine import Affine
-
-    from geoeval.geometry.crs import parse_crs, same_crs, transform
-    from geoeval.splits.labelsets import LabelSet
-
-    size = None if frame is None else (frame.height, frame.width)
-    if not crs:
-        return LabelSet(pixels=shapes, size=size)
-    if frame is None or not frame.crs or not len(shapes):
-        return LabelSet(shapes, crs)
-    here, there = parse_crs(crs), parse_crs(frame.crs)
-    moved = shapes if same_crs(here, there) else transform(shapes, here, there)
-    a, b, c, d, e, f = tuple(~Affine(*frame.transform))[:6]
-    pixels = shapely.transform(moved, lambda at: at @ np.array([[a, d], [b, e]]) + np.array([c, f]))
-    return LabelSet(shapes, crs, np.asarray(pixels, dtype=np.object_), size)
 
 
 @cache

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from geoeval.errors import BundleError, ConfigError, LeakageError
+from geoeval.evidence.bundle import write_file
 from geoeval.evidence.canonical import canonical_bytes
+from geoeval.evidence.folders import whole_folder
 from geoeval.splits.assign import Assignment, Balance, assign, balance_of, strata_cells, wanted_samples
 from geoeval.splits.components import Components, components
 from geoeval.splits.leakage import GateResult, check
@@ -345,18 +344,11 @@ def write_manifests(result: BuildResult, out: Path) -> dict[str, Path]:
 
 
 def _write(target: Path, files: Mapping[str, bytes]) -> None:
-    partial = target.parent / f".partial-{secrets.token_hex(8)}"
     try:
-        partial.mkdir(parents=True)
-        for name, data in files.items():
-            with (partial / name).open("wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-        partial.rename(target)
+        with whole_folder(target) as folder:
+            for name, data in files.items():
+                write_file(folder / name, data)
     except OSError as error:
         raise BundleError(
             f"{target.name}: the manifests could not be written ({error.strerror or error}); nothing was left behind"
         ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)

@@ -85,7 +85,7 @@ def relations_of(table: SampleTable, settings: SplitSettings) -> list[Relation]:
     """Every relation that links samples under these settings; in quarantine mode blocks stand in for the distance."""
     out = [Relation(name, *shared(table, name)[:2]) for name in (*settings.identities, *BYTES, "label_geometry_hash")]
     out.append(Relation("perceptual_hash", *perceptual_links(table, settings)))
-    out.append(Relation("label_set", *label_links(table)))
+    out.append(Relation("label_set", *label_links(table, settings)))
     if settings.block is None:
         out.append(Relation("distance", *box_links(table, settings.buffer_m)))
     else:

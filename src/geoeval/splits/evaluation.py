@@ -14,6 +14,7 @@ import numpy as np
 from geoeval.errors import CRSMissing, GeoevalError, InputError, LeakageError
 from geoeval.evidence.canonical import file_digest
 from geoeval.model import ObjectArray
+from geoeval.splits.assets import is_image
 from geoeval.splits.manifest import Manifest, checked_manifest
 from geoeval.splits.record import ASSETS, EVALUATED
 from geoeval.splits.seals import is_sealed, sealed_value
@@ -116,7 +117,7 @@ def assert_evaluation_assets(
 
 @dataclass(frozen=True, slots=True)
 class ClosedFiles:
-    """Files of challenge cases by place, bytes and shapes, each with the id of its case.
+    """Files of challenge cases by place, bytes and shapes or mask values, each with the id of its case.
 
     Parameters
     ----------
@@ -171,10 +172,12 @@ class ClosedFiles:
         if not path.is_file() or not (keyed or self.digests):
             return
         shapes = shape_hashes(path) if keyed or self.shapes else ()
-        if shapes == (empty_label_hash(),):
-            # Labels without a feature are alike by nature.
+        # Labels without a feature are alike by nature, in their bytes too.
+        empty = shapes == (empty_label_hash(),)
+        fields = [name for name in _BYTES if not (empty and name == "label_sha256")]
+        yield from self._hits("bytes", file_digest(path), fields, self.digests)
+        if empty:
             return
-        yield from self._hits("bytes", file_digest(path), _BYTES, self.digests)
         for value in shapes:
             yield from self._hits("shapes", value, ("label_geometry_hash",), self.shapes)
 
@@ -245,7 +248,9 @@ def _shown(path: Path, asset: str) -> tuple[str, ...]:
 
 
 def shape_hashes(path: Path) -> tuple[str, ...]:
-    """Label-geometry hash of each layer of a vector file; none where it holds no geometry that can be read.
+    """What a label file is compared by beside its bytes: the hash of each layer's shapes, or of a mask's values.
+
+    None where it holds no geometry that can be read, and is no image that can be decoded.
 
     Examples
     --------
@@ -253,12 +258,29 @@ def shape_hashes(path: Path) -> tuple[str, ...]:
     ()
     """
     from geoeval.readers.sources import VECTOR_ENDINGS
+    from geoeval.splits.label_files import parts_of
     from geoeval.splits.labelsets import geometry_hash
 
+    if not path.is_file():
+        return ()
+    with path.open("rb") as stream:
+        head = stream.read(8)
+    if is_image(head):
+        return _mask_hashes(path)
     if path.suffix.lower() not in VECTOR_ENDINGS:
         return ()
     shapes = (_layer_shapes(path, layer) for layer in _layers(path))
-    return tuple(dict.fromkeys(geometry_hash(_finite(one)) for one in shapes if one is not None))
+    return tuple(dict.fromkeys(geometry_hash(parts_of(_finite(one))) for one in shapes if one is not None))
+
+
+def _mask_hashes(path: Path) -> tuple[str, ...]:
+    from geoeval.splits.label_files import read_label
+
+    try:
+        found = read_label(path, "label").geometry_hash
+    except InputError:
+        return ()
+    return () if found is None else (found,)
 
 
 def _finite(shapes: ObjectArray) -> ObjectArray:

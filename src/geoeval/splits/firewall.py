@@ -91,6 +91,11 @@ def assert_training_inputs_safe(
     manifest = checked_manifest(protected_manifest, "protected manifest", sha256=sha256, open_fixture=open_fixture)
     if manifest.content["set"] != "protected":
         raise InputError(f"expected the protected manifest, got the one of set {manifest.content['set']!r}")
+    if not manifest.samples:
+        raise InputError(
+            "the protected manifest holds no sample, so that nothing can be proven about training inputs; build a "
+            "split with a share for test"
+        )
     if key is None and open_fixture and manifest.mode == "fixture":
         key = FIXTURE_KEY
     if key is None and any(entry["split"] == "challenge" for entry in manifest.samples):

@@ -4,6 +4,7 @@ Small images   up to 2^22 pixels are read as they are.
 Large images   are reduced while they are read: every block of k x k pixels becomes the mean of its valid, finite
                pixels, with the least whole k that leaves at most 2^22 blocks. Sums are float64 and taken in one order
                (down each column of a block, then across), so that neither window nor machine moves a bit.
+Colours        of a palette are looked up before anything else is done; where white is least, values are turned round.
 Damage         a file that ends before its image does is refused, whatever its format.
 """
 
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from geoeval.errors import InputError
 from geoeval.model import FloatArray
+from geoeval.splits.fill import Hidden
 
 #: Most values (width x height x bands) that are decoded of one image.
 PIXEL_LIMIT = 2**30
@@ -37,6 +39,9 @@ KEPT_LIMIT = 2**28
 _WINDOW_VALUES = 2**23
 _CACHE_BYTES = 2**27
 
+#: About how many pixels tell whether a mask hides a picture.
+_SAMPLE = 2**18
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageBands:
@@ -50,12 +55,16 @@ class ImageBands:
         (bands, rows, columns), False where the mask shows no data.
     unmasked
         (bands, rows, columns), the same bands as if there were no mask, not finite where they hold no number; None
-        where the mask hides nothing, or one value a band, as fill values are.
+        where the mask hides nothing, or a larger part that is fill, as :func:`geoeval.splits.fill.hides_structure` has
+        it.
+    alpha
+        (alpha bands, rows, columns), bands that say how much of a cell is to be seen.
     """
 
     bands: NDArray[Any]
     valid: NDArray[np.bool_]
     unmasked: NDArray[Any] | None
+    alpha: NDArray[Any]
 
 
 def read_bands(path: str | Path, pixel_limit: int = PIXEL_LIMIT) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -72,7 +81,7 @@ def read_bands(path: str | Path, pixel_limit: int = PIXEL_LIMIT) -> tuple[NDArra
 
 
 def read_image(path: str | Path, pixel_limit: int = PIXEL_LIMIT) -> ImageBands:
-    """Bands of an image without its alpha band, and where they hold data; reduced above 2^22 pixels.
+    """Bands of an image, its alpha band apart, and where they hold data; reduced above 2^22 pixels.
 
     Its header is read first, so that a small file that would unpack to a huge image is refused before it does.
 
@@ -97,38 +106,19 @@ def read_image(path: str | Path, pixel_limit: int = PIXEL_LIMIT) -> ImageBands:
     Traceback (most recent call last):
     geoeval.errors.InputError: 'none.tif': there is no such file; correct the path or leave the sample out
     """
-    with _opened(path, pixel_limit) as (source, bands, factor):
+    with opened_image(path, pixel_limit) as (source, bands, factor):
+        alphas = _alphas(source)
         if factor > 1:
-            return _reduced(source, bands, factor)
-        values, valid = source.read(bands), source.read_masks(bands) > 0
-        hidden = _Hidden(len(bands))
+            return _reduced(source, bands, alphas, factor)
+        show = _Shown(source, bands)
+        values, valid = show.read(None)
+        hidden = Hidden(len(values))
         hidden.see(values, valid)
-        return ImageBands(values, valid, values if hidden.differ else None)
-
-
-def holds_one_value(path: str | Path, pixel_limit: int = PIXEL_LIMIT) -> bool:
-    """True for an image of a single value, whatever its mask shows; as a mask of classes it shows no object.
-
-    Raises
-    ------
-    InputError
-        As :func:`read_image`.
-    """
-    from rasterio.windows import Window
-
-    first = None
-    with _opened(path, pixel_limit) as (source, bands, factor):
-        # Every window is read, so that a damaged file is refused wherever it is damaged.
-        same = True
-        for top, left, rows, columns in _windows(source, len(bands), factor):
-            values = source.read(bands, window=Window(left, top, columns, rows))
-            first = values.flat[0] if first is None else first
-            same = same and bool((values == first).all())
-    return same
+        return ImageBands(values, valid, values if hidden.worth_a_look else None, _read(source, alphas, None))
 
 
 @contextmanager
-def _opened(path: str | Path, pixel_limit: int) -> Iterator[tuple[Any, list[int], int]]:
+def opened_image(path: str | Path, pixel_limit: int) -> Iterator[tuple[Any, list[int], int]]:
     """An open image, the numbers of its bands, and by how much it is to be reduced."""
     import rasterio
     from rasterio.errors import RasterioError
@@ -229,11 +219,12 @@ def _checked_bands(source: Any, name: str, limit: int) -> list[int]:
         )
     if any(kind.startswith("complex") for kind in source.dtypes):
         raise InputError(f"{name}: complex values cannot be hashed; give amplitudes")
-    bands = [k for k, role in enumerate(source.colorinterp, start=1) if role.name != "alpha"]
+    alphas = _alphas(source)
+    bands = [k for k in range(1, source.count + 1) if k not in alphas]
     if not bands:
         raise InputError(f"{name}: the image has no band beside its mask")
     factor = reduction(width, height)
-    kept = math.ceil(width / factor) * math.ceil(height / factor) * len(bands)
+    kept = math.ceil(width / factor) * math.ceil(height / factor) * _Shown(source, bands).count
     if kept > KEPT_LIMIT:
         raise InputError(
             f"{name}: {len(bands)} bands leave {kept:,} values to be held at once, at most {KEPT_LIMIT:,} are; "
@@ -242,42 +233,68 @@ def _checked_bands(source: Any, name: str, limit: int) -> list[int]:
     return bands
 
 
-class _Hidden:
-    """Least and greatest of the finite values of each band that a mask hides."""
+def _read(source: Any, bands: list[int], window: Any) -> NDArray[Any]:
+    found: NDArray[Any] = source.read(bands, window=window) if bands else np.zeros((0, 0, 0), dtype=np.uint8)
+    return found
 
-    def __init__(self, bands: int) -> None:
-        self.least: list[float] = [math.inf] * bands
-        self.most: list[float] = [-math.inf] * bands
+
+def _alphas(source: Any) -> list[int]:
+    return [k for k, role in enumerate(source.colorinterp, start=1) if role.name == "alpha"]
+
+
+class _Shown:
+    """Values of an image as they are shown: colours of a palette, and white above black."""
+
+    def __init__(self, source: Any, bands: list[int]) -> None:
+        self.source, self.bands = source, bands
+        self.white_is_least = source.tags(ns="IMAGE_STRUCTURE").get("MINISWHITE") == "YES"
+        self.palette: NDArray[Any] | None = None
+        if len(bands) == 1 and source.colorinterp[bands[0] - 1].name == "palette":
+            colours = source.colormap(bands[0])
+            self.palette = np.zeros((4, max(colours) + 1), dtype=np.uint8)
+            self.palette[:, list(colours)] = np.array(list(colours.values())).T
 
     @property
-    def differ(self) -> bool:
-        return any(least < most for least, most in zip(self.least, self.most, strict=True))
+    def count(self) -> int:
+        """How many bands there are to be seen."""
+        return len(self.bands) if self.palette is None else 3
 
-    def see(self, values: NDArray[Any], valid: NDArray[np.bool_]) -> None:
-        for at, (band, shown) in enumerate(zip(values, valid, strict=True)):
-            if not shown.all() and len(found := (hidden := band[~shown])[np.isfinite(hidden)]):
-                self.least[at] = min(self.least[at], found.min().item())
-                self.most[at] = max(self.most[at], found.max().item())
+    def read(self, window: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Bands and where the mask shows them."""
+        values = self.source.read(self.bands, window=window)
+        valid = self.source.read_masks(self.bands, window=window) > 0
+        if self.palette is not None:
+            red, green, blue, opaque = self.palette[:, np.minimum(values[0], self.palette.shape[1] - 1)]
+            shown = np.repeat(valid & (opaque > 0)[None], 3, axis=0)
+            return np.stack([red, green, blue]), shown
+        if self.white_is_least:
+            values = ~values if values.dtype.kind in "iu" else -values
+        return values, valid
 
 
-def _reduced(source: Any, bands: list[int], factor: int) -> ImageBands:
+def _reduced(source: Any, bands: list[int], alphas: list[int], factor: int) -> ImageBands:
     from rasterio.windows import Window
 
-    shape = (len(bands), math.ceil(source.height / factor), math.ceil(source.width / factor))
-    means, known = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
-    unmasked, hidden = None, _Hidden(len(bands))
-    for top, left, rows, columns in _windows(source, len(bands), factor):
+    show, wide = _Shown(source, bands), (math.ceil(source.height / factor), math.ceil(source.width / factor))
+    means, known = np.zeros((show.count, *wide)), np.zeros((show.count, *wide), dtype=np.bool_)
+    alpha, unmasked = np.zeros((len(alphas), *wide)), None
+    # An odd step sees both halves of a chequered mask.
+    hidden = Hidden(show.count, math.isqrt(source.height * source.width // _SAMPLE) | 1)
+    for top, left, rows, columns in _windows(source, show.count, factor):
         window = Window(left, top, columns, rows)
         down, across = (slice(at // factor, math.ceil((at + n) / factor)) for at, n in ((top, rows), (left, columns)))
-        values, valid = source.read(bands, window=window), source.read_masks(bands, window=window) > 0
+        values, valid = show.read(window)
         means[:, down, across], known[:, down, across] = block_means(values, valid, factor)
+        hidden.see(values, valid, top, left)
+        if alphas:
+            part = _read(source, alphas, window)
+            alpha[:, down, across] = block_means(part, np.ones(part.shape, dtype=np.bool_), factor)[0]
         if unmasked is None and not valid.all():
             unmasked = np.where(known, means, np.nan)
         if unmasked is not None:
-            hidden.see(values, valid)
             plain, finite = block_means(values, np.ones_like(valid), factor)
             unmasked[:, down, across] = np.where(finite, plain, np.nan)
-    return ImageBands(means, known, unmasked if hidden.differ else None)
+    return ImageBands(means, known, unmasked if hidden.worth_a_look else None, alpha)
 
 
 def _windows(source: Any, bands: int, factor: int) -> Iterator[tuple[int, int, int, int]]:

@@ -120,6 +120,37 @@ def in_image(sets: Sequence[LabelSet]) -> Flat:
     return _flat(len(sets), owner, box, area, shapes)
 
 
+def limited(flat: Flat) -> Flat:
+    """The sets with their largest features only, as many as a sketch keeps: dense sets would cost without end.
+
+    Examples
+    --------
+    >>> boxes = shapely.box(np.arange(300.0), 0, np.arange(300.0) + 0.5, np.arange(300.0) + 1)
+    >>> flat = limited(in_image([LabelSet(pixels=boxes, size=(300, 300))]))
+    >>> len(flat.box), float(flat.area.min()) > 40
+    (256, True)
+    """
+    size = np.diff(flat.start)
+    if (size <= MOST_BOXES).all():
+        return flat
+    low, span = _extents(flat.box, flat.owner(), len(size))
+    kept = []
+    for k in range(len(size)):
+        mine = np.arange(flat.start[k], flat.start[k + 1])
+        kept.append(mine if size[k] <= MOST_BOXES else mine[_largest(flat.box[mine], low[k], span[k])[:MOST_BOXES]])
+    some = np.concatenate(kept)
+    return _flat(len(size), flat.owner()[some], flat.box[some], flat.area[some], flat.shapes[some])
+
+
+def _largest(box: FloatArray, low: FloatArray, span: FloatArray) -> IntArray:
+    """Features by half octaves of area, largest first; among those, nearest to the middle of the set first."""
+    # Rounded, so that the last bit does not tell apart what is equally large and equally far away.
+    octave = np.round(2 * np.log2(np.maximum((box[:, 2:] - box[:, :2]).prod(axis=1), 1e-300)) + 0.25)
+    away = (box[:, :2] + box[:, 2:]) / 2 - low - span / 2
+    far = np.round(np.hypot(away[:, 0], away[:, 1]) / (np.hypot(*span) or 1.0), 9)
+    return np.lexsort((*box.T[::-1], far, -octave)).astype(np.int64)
+
+
 def steps_of(flat: Flat, *, world: bool) -> Iterator[tuple[int, IntArray]]:
     """Per set, how many features it has, and the boxes of the largest ones as whole steps, in a fixed order.
 
@@ -129,8 +160,6 @@ def steps_of(flat: Flat, *, world: bool) -> Iterator[tuple[int, IntArray]]:
     box = flat.box
     step, most = (WORLD_STEP, 2**31 - 1) if world else (IMAGE_STEP, 2**15 - 1)
     low, span = _extents(box, flat.owner(), len(flat.start) - 1)
-    # Rounded, so that the last bit does not tell apart what is equally large and equally far away.
-    octave = np.round(2 * np.log2(np.maximum((box[:, 2:] - box[:, :2]).prod(axis=1), 1e-300)) + 0.25)
     steps = np.clip(np.round(box / step), -most, most).astype(np.int64)
     steps[:, :2] = np.minimum(steps[:, :2], most - 1)
     steps[:, 2:] = np.maximum(steps[:, 2:], steps[:, :2] + 1)
@@ -143,9 +172,7 @@ def steps_of(flat: Flat, *, world: bool) -> Iterator[tuple[int, IntArray]]:
         here = slice(int(flat.start[k]), int(flat.start[k + 1]))
         mine = steps[here]
         if len(mine) > MOST_BOXES:
-            away = (box[here, :2] + box[here, 2:]) / 2 - low[k] - span[k] / 2
-            far = np.round(np.hypot(away[:, 0], away[:, 1]) / (np.hypot(*span[k]) or 1.0), 9)
-            mine = mine[np.lexsort((*mine.T[::-1], far, -octave[here]))[:MOST_BOXES]]
+            mine = mine[_largest(box[here], low[k], span[k])[:MOST_BOXES]]
         yield int(flat.start[k + 1] - flat.start[k]), mine[np.lexsort(mine.T[::-1])]
 
 

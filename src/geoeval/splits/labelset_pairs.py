@@ -18,7 +18,7 @@ from geoeval.model import FloatArray, IntArray, ObjectArray
 from geoeval.splits import _labelset_kernels as kernels
 from geoeval.splits._union_kernels import labels
 from geoeval.splits.across import Across, first_pairs
-from geoeval.splits.labelset_frames import Flat, Mask, as_boxes, in_degrees, in_image, shifted, turned
+from geoeval.splits.labelset_frames import Flat, Mask, as_boxes, in_degrees, in_image, limited, shifted, turned
 from geoeval.splits.labelset_image_search import ImageSearch, Pairs
 from geoeval.splits.labelsets import LEAST_JACCARD, MATCH_IOU, MATCH_SHARE, LabelSet
 
@@ -163,7 +163,8 @@ def _views(
     sketched = np.array([one.boxes for one in rows], dtype=np.int64)
     whole = [LabelSet() if one.boxes else one for one in rows]
     every = np.ones_like(sketched)
-    yield (Frame(in_degrees(whole), shifted, True), Frame(in_image(whole), turned, False)), (group, every, parent)
+    world, image = limited(in_degrees(whole)), limited(in_image(whole))
+    yield (Frame(world, shifted, True), Frame(image, turned, False)), (group, every, parent)
     if sketched.any():
         world, image = as_boxes(in_degrees(rows), world=True), as_boxes(in_image(rows), world=False)
         yield (Frame(world, shifted, True), Frame(image, turned, False)), (group, sketched, parent)

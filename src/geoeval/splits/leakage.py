@@ -14,11 +14,21 @@ import numpy as np
 
 from geoeval.model import IntArray, Status
 from geoeval.splits.across import Across
-from geoeval.splits.links import BYTES, Shared, boxes_of, empty_labels, near_images, recipes, shared, silent_rows
+from geoeval.splits.links import (
+    BYTES,
+    Shared,
+    boxes_of,
+    empty_labels,
+    few_features,
+    near_images,
+    recipes,
+    shared,
+    silent_rows,
+)
 from geoeval.splits.near import label_across
 from geoeval.splits.record import QUARANTINE
 from geoeval.splits.settings import SplitSettings
-from geoeval.splits.table import SampleTable, joined
+from geoeval.splits.table import Mask, SampleTable, joined
 
 GATES: tuple[str, ...] = ("identity", "exact_bytes", "near_duplicate", "buffer", "complete")
 
@@ -255,32 +265,41 @@ def _near_duplicate(seen: _Checked) -> GateResult:
         split = seen.split[rows]
         found = hamming_across(codes, split, settings.radius, witnesses=settings.witnesses, **near)
         counts["perceptual_hash"] = found.count
-        notes |= _accidents(int(table.confirmed[rows].sum()), len(rows), settings)
+        notes |= _accidents(table.confirmed[rows], table.looks[rows], settings)
         witnesses += _near_witnesses("perceptual_hash", found, rows, seen, "bits")
     same = shared(table, "label_geometry_hash")
     if len(same.row):
         counts["label_geometry_hash"] = pairs_across(same, seen.split)
         witnesses += _value_witnesses("label_geometry_hash", same, seen, settings.witnesses)
-    labelled, alike = label_across(table, seen.split, settings.witnesses)
+    labelled, alike = label_across(table, seen.split, settings)
     if alike is not None:
         counts["label_set"] = alike.count
         witnesses += _near_witnesses("label_set", alike, labelled, seen, "similarity")
+    few = few_features(table)
+    few[empty_labels(table)] = False
+    if few.any():
+        notes["few_features"] = (
+            f"{int(few.sum())} label sets are masks or have fewer than 3 features and are compared by equality alone"
+        )
     result = _result("near_duplicate", seen, counts, witnesses[: settings.witnesses], unknown, notes)
     return replace(result, status="not_evaluable", reason="evidence_mismatch") if mixed and not result.count else result
 
 
-def _accidents(confirmed: int, n: int, settings: SplitSettings) -> dict[str, str]:
+def _accidents(confirmed: Mask, looks: IntArray, settings: SplitSettings) -> dict[str, str]:
     """How many pairs of unrelated images to expect, and how far a second hash was there to confirm."""
     from geoeval.splits.hamming import accidental_pairs
 
+    n, unsure = len(looks), int((~confirmed).sum())
     alone, wide = settings.radius, settings.confirmed_radius
-    expected = f"{accidental_pairs(n, alone):.3g} expected among {n} unrelated images at {alone} bits"
-    if confirmed and wide > alone:
-        more = accidental_pairs(confirmed, wide, confirmed=True)
+    several = f" in {int(looks.sum())} looks" if looks.sum() > n else ""
+    expected = f"{accidental_pairs(int(looks.sum()), alone):.3g} expected among {n} unrelated images{several}"
+    expected += f" at {alone} bits"
+    if confirmed.any() and wide > alone:
+        more = accidental_pairs(int(looks[confirmed].sum()), wide, confirmed=True)
         expected += f", {more:.3g} at {wide} bits that a second hash confirms"
     notes = {"accidental_pairs": expected}
-    if confirmed < n and wide > alone:
-        notes["unconfirmed"] = f"{n - confirmed} images have no second hash and are held to {alone} bits"
+    if unsure and wide > alone:
+        notes["unconfirmed"] = f"{unsure} images have no second hash and are held to {alone} bits"
     return notes
 
 

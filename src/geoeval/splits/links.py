@@ -10,8 +10,8 @@ import numpy as np
 
 from geoeval.errors import InputError
 from geoeval.model import IntArray
-from geoeval.splits.assets import is_vector
-from geoeval.splits.record import IDENTITIES, MEMBERS, known, tidy
+from geoeval.splits.blanks import known, tidy
+from geoeval.splits.record import IDENTITIES, MEMBERS
 from geoeval.splits.settings import SplitSettings
 from geoeval.splits.table import Mask, SampleTable, coded, encoded_column
 
@@ -126,6 +126,22 @@ def empty_labels(table: SampleTable) -> IntArray:
     return np.flatnonzero(codes == words.index(empty_label_hash())).astype(np.int64)
 
 
+def few_features(table: SampleTable) -> Mask:
+    """(n,) True where a label was read and has too few features to be nearly like another one; a mask has none.
+
+    Such labels are compared by ``label_geometry_hash`` alone.
+    """
+    from geoeval.splits.labelsets import LEAST_FEATURES
+
+    if table.labels is None:
+        return np.zeros(table.n, dtype=np.bool_)
+    sizes = [
+        LEAST_FEATURES if one is None else max(len(part) if part is not None else 0 for part in (one.world, one.pixels))
+        for one in table.labels
+    ]
+    return np.array(sizes, dtype=np.int64) < LEAST_FEATURES
+
+
 def recipes(table: SampleTable) -> list[str]:
     """The recipes behind the perceptual hashes of a table; "" where a hash does not say."""
     column = table.texts.get("perceptual_recipe")
@@ -203,8 +219,7 @@ def boxes_of(table: SampleTable, rows: IntArray) -> Any:
 def unknown_values(table: SampleTable, fields: Sequence[str] = (*IDENTITIES, *MEMBERS)) -> dict[str, int]:
     """How many samples say nothing in a field although they could; fields that all samples fill are left out.
 
-    Spared are the features of a label that holds none, the geometry of a label that is a mask, and the perceptual hash
-    of a flat image.
+    Spared are the features of a label that holds none, and the perceptual hash of a flat image.
 
     Examples
     --------
@@ -241,10 +256,6 @@ def _said(table: SampleTable, name: str) -> Mask:
             said |= coded(column)[0] >= 0
     else:
         said = table.codes(name) >= 0
-    if name == "label_geometry_hash" and "label" in table.texts:
-        codes, words = coded(table.texts["label"])
-        masks = np.array([not is_vector(word) for word in words] + [False], dtype=np.bool_)
-        said = said | masks[codes]
     return said
 
 

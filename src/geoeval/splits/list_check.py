@@ -39,7 +39,7 @@ class Demands:
         Shared ground above which two samples overlap; None does not look.
     neighbourhood
         4 or 8, for a list with a grid index.
-    radius, confirmed_radius, confirming_bits
+    radius, confirmed_radius, confirming_bits, labels_in_images
         As for :class:`geoeval.splits.settings.SplitSettings`.
     unique
         A column whose different values are counted in pairs.
@@ -57,6 +57,7 @@ class Demands:
     radius: int = LARGEST_RADIUS
     confirmed_radius: int = 8
     confirming_bits: int = 12
+    labels_in_images: bool = True
     unique: str | None = None
     require: tuple[str, ...] = ()
     splits: tuple[str, ...] = ()
@@ -127,6 +128,7 @@ def check_list(given: SplitList, demands: Demands | None = None) -> ListCheck:
         radius=held.radius,
         confirmed_radius=max(held.radius, held.confirmed_radius),
         confirming_bits=held.confirming_bits,
+        labels_in_images=held.labels_in_images,
         required=(),
         required_splits=held.splits,
         witnesses=held.pairs,

@@ -6,6 +6,7 @@ Text of a CSV stays text: an id 007 is not 7, and a long id loses no digit.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from geoeval.errors import ColumnError, GeoevalError, InputError, nearest_spelli
 from geoeval.model import FloatArray, ObjectArray
 
 _TABLES = frozenset({".csv", ".tsv", ".txt"})
+_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,8 +114,19 @@ def _parsed(file: ListFile, column: str, texts: Any) -> FloatArray:
             try:
                 out[at] = np.nan if text is None else float(text)
             except ValueError:
-                raise InputError(f"{file.row(at)}: column {column!r} must hold numbers, got {text!r}") from None
+                raise InputError(
+                    f"{file.row(at)}: column {column!r} must hold numbers, got {text!r}{_decimal_hint(text)}"
+                ) from None
         return out
+
+
+def _decimal_hint(text: str) -> str:
+    """What to do about a comma in the place of the decimal point."""
+    return (
+        f"; write decimals with a point, {text.strip().replace(',', '.')}"
+        if _COMMA.fullmatch(text.strip())
+        else "; mend the row"
+    )
 
 
 def as_strings(array: Any) -> Any:

@@ -84,6 +84,9 @@ def _sort_of(path: Path) -> Literal["manifest", "report"] | None:
         content = json.loads(data)
     except ValueError:
         return None
+    except RecursionError:
+        # Nested beyond reason: the reader of manifests refuses it by name.
+        return "manifest"
     schema = content.get("schema") if isinstance(content, dict) else None
     return _SCHEMAS.get(schema) if isinstance(schema, str) else None
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from geoeval.errors import ColumnError, InputError
 from geoeval.model import IntArray
+from geoeval.splits.blanks import known, tidy
 from geoeval.splits.list_files import ListFile
 from geoeval.splits.list_places import Places, places
-from geoeval.splits.record import IDENTITIES, MEMBERS, REVEALING, known, tidy
+from geoeval.splits.record import ALIASES, IDENTITIES, MEMBERS, QUARANTINE, REVEALING, ROLES
 from geoeval.splits.table import coded
 
 SPLIT_NAMES = ("split", "set", "subset", "partition", "role", "fold", "kfold", "dataset_split")
@@ -26,6 +27,7 @@ HASH_NAMES: Mapping[str, tuple[str, ...]] = {
     "raw_image_sha256": ("raw_image_sha256", "image_sha256", "sha256"),
 }
 _MOST_SPLITS = 100
+_ROLES = frozenset({*ROLES, *ALIASES, QUARANTINE})
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -83,7 +85,8 @@ def part_of(file: ListFile, whole: str | None, held: ListOptions, *, several: bo
     import pyarrow as pa
 
     notes = dict(file.notes)
-    split = _split_column(file, held, notes) if whole is None else pa.array([whole] * file.n, type=pa.large_string())
+    given = _split_column(file, held, notes) if whole is None else pa.array([whole] * file.n, type=pa.large_string())
+    split = _roles(given, notes)
     ids, has_ids, firm = _ids(file, held, notes, several=several)
     lower = {name.lower(): name for name in reversed(list(file.columns))}
     texts = {name: file.text(lower[name]) for name in IDENTITIES[1:] if name in lower}
@@ -141,6 +144,23 @@ def _split_column(file: ListFile, held: ListOptions, notes: dict[str, str]) -> A
             f"{file.name}: column {column!r} has {len(words)} different values; is it the split? Name another column"
         )
     return texts
+
+
+def _roles(texts: Any, notes: dict[str, str]) -> Any:
+    """The splits, roles in their own spelling: ``Train`` and ``TEST`` are train and test, and it is said.
+
+    Splits of other names stay as they are.
+    """
+    import pyarrow as pa
+
+    codes, words = coded(texts)
+    usual = [tidy(word).casefold() for word in words]
+    read = [lower if lower in _ROLES else word for lower, word in zip(usual, words, strict=True)]
+    changed = {word: role for word, role in zip(words, read, strict=True) if word != role}
+    if not changed:
+        return texts
+    notes["split names"] = ", ".join(f"{word!r} read as {role!r}" for word, role in sorted(changed.items()))
+    return pa.array(read, type=pa.large_string()).take(pa.array(codes))
 
 
 def _ids(file: ListFile, held: ListOptions, notes: dict[str, str], *, several: bool) -> tuple[Any, bool, bool]:

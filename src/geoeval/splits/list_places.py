@@ -9,8 +9,8 @@ import numpy as np
 
 from geoeval.errors import ConfigError, GeoevalError, InputError
 from geoeval.model import FloatArray, ObjectArray
+from geoeval.splits.blanks import known
 from geoeval.splits.list_files import ListFile, as_strings
-from geoeval.splits.record import known
 from geoeval.splits.table import Mask, coded
 
 #: Names of the four sides of a box: least x, least y, most x, most y.

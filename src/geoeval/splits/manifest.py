@@ -19,7 +19,9 @@ import numpy as np
 
 from geoeval.errors import GeoevalError, InputError
 from geoeval.evidence.canonical import canonical_bytes, digest
-from geoeval.splits.record import DEVELOPMENT, MEMBERS, PROTECTED, QUARANTINE, known
+from geoeval.splits.blanks import known
+from geoeval.splits.manifest_schema import KEYS, check_content, check_whole
+from geoeval.splits.record import DEVELOPMENT, MEMBERS, PROTECTED, QUARANTINE
 from geoeval.splits.seals import FEW, closed_entry, looks_text, require_key, seal_of
 from geoeval.splits.settings import SplitSettings
 from geoeval.splits.table import TEXTS, SampleTable
@@ -33,24 +35,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
 Mode = Literal["fixture", "declared", "production"]
 
 _HASH = "manifest_sha256"
-_KEYS = frozenset(
-    {
-        "schema",
-        "set",
-        "mode",
-        "production_accuracy_use_allowed",
-        "source_sha256",
-        "settings",
-        "perceptual",
-        "gates",
-        "seal",
-        "splits",
-        "unknown",
-        "flat",
-        "samples",
-        _HASH,
-    }
-)
+_MODES = ("fixture", "declared", "production")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +187,8 @@ def read_manifest(path: Path, *, sha256: str | None = None, open_fixture: bool =
     Raises
     ------
     InputError
-        It cannot be read, was edited after hashing, is another one than demanded, or is a fixture.
+        It cannot be read, was edited after hashing, is another one than demanded, is a fixture, or holds what no build
+        writes, whatever hash it names.
     """
     name = Path(path).name
     try:
@@ -210,10 +196,8 @@ def read_manifest(path: Path, *, sha256: str | None = None, open_fixture: bool =
         content = json.loads(data)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{name}: cannot be read as a split manifest ({error})") from error
-    if not isinstance(content, dict) or set(content) != _KEYS or content.get("schema") != SCHEMA:
-        found = sorted(set(content) ^ _KEYS) if isinstance(content, dict) else type(content).__name__
-        raise InputError(f"{name}: expected a split manifest {SCHEMA!r}; fields that differ: {found}")
-    claimed = content.pop(_HASH)
+    claimed = content.pop(_HASH, None) if isinstance(content, dict) else None
+    _require_fields(content, name)
     manifest = Manifest(content, _hashed(content, name))
     if claimed != manifest.sha256 or manifest.data() != data:
         raise InputError(
@@ -223,11 +207,17 @@ def read_manifest(path: Path, *, sha256: str | None = None, open_fixture: bool =
     return checked_manifest(manifest, name, sha256=sha256, open_fixture=open_fixture)
 
 
+def _require_fields(content: Any, name: str) -> None:
+    if not isinstance(content, Mapping) or set(content) != KEYS or content["schema"] != SCHEMA:
+        found = sorted(map(str, set(content) ^ KEYS)) if isinstance(content, Mapping) else type(content).__name__
+        raise InputError(f"{name}: expected a split manifest {SCHEMA!r}; fields that differ: {found}")
+
+
 def _hashed(content: Mapping[str, Any], name: str) -> str:
     try:
         return digest(canonical_bytes(content))
-    except GeoevalError as error:
-        raise InputError(f"{name}: {error}") from error
+    except (GeoevalError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{name}: cannot be read as a split manifest ({error})") from error
 
 
 def checked_manifest(
@@ -240,20 +230,24 @@ def checked_manifest(
     InputError
         As :func:`read_manifest`.
     """
+    from geoeval.splits.leakage import GATES
+
     content = manifest.content
-    if digest(canonical_bytes(content)) != manifest.sha256:
+    _require_fields(content, name)
+    if _hashed(content, name) != manifest.sha256:
         raise InputError(f"{name}: was changed after hashing; its content no longer has the hash {manifest.sha256}")
     if sha256 is not None and not hmac.compare_digest(sha256, manifest.sha256):
         hint = ""
         if hmac.compare_digest(sha256, digest(manifest.data())):
             hint = "; that is the hash of the file, give the manifest_sha256 inside, which the build prints"
         raise InputError(f"{name}: expected the manifest {sha256[:80]}, found {manifest.sha256}{hint}")
-    if content["mode"] not in ("fixture", "declared", "production") or content["set"] not in SETS:
+    if content["mode"] not in _MODES or content["set"] not in tuple(SETS):
         raise InputError(f"{name}: unknown mode {content['mode']!r} or set {content['set']!r}")
     if content["production_accuracy_use_allowed"] is not (content["mode"] == "production"):
         raise InputError(f"{name}: a {content['mode']} manifest cannot carry this production_accuracy_use_allowed")
     if content["mode"] == "fixture" and not open_fixture:
         raise InputError(f"{name}: is a synthetic fixture; only code that says open_fixture=True may open it")
+    check_content(content, name, SETS[content["set"]])
     ids = [entry["sample_id"] for entry in content["samples"]]
     strays = {entry["split"] for entry in content["samples"]} - set(SETS[content["set"]])
     if ids != sorted(set(ids)) or strays:
@@ -263,4 +257,5 @@ def checked_manifest(
 
         if problems := production_problems(content):
             raise InputError(f"{name}: says mode 'production' and does not keep its promise: {'; '.join(problems)}")
+    check_whole(content, name, GATES)
     return manifest

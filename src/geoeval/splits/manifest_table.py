@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from geoeval.evidence.canonical import file_digest
-from geoeval.splits.assets import asset_path, image_frame, label_shapes, placed_labels
+from geoeval.splits.assets import asset_path, image_frame
+from geoeval.splits.label_files import read_label
+from geoeval.splits.label_place import placed_label
 from geoeval.splits.manifest import Manifest
+from geoeval.splits.manifest_schema import check_entry
 from geoeval.splits.phash import ImageCodes
 from geoeval.splits.record import MEMBERS
 from geoeval.splits.seals import FEW, is_sealed, looks_from_text, opened_entry, require_the_key, sealed_value
@@ -25,6 +28,9 @@ def manifest_table(manifest: Manifest, root: Path, key: bytes | None = None) -> 
     """
     require_the_key(manifest.content, key)
     entries = [opened_entry(entry, key) for entry in manifest.samples]
+    if key is not None:
+        for entry in entries:
+            check_entry(entry, f"{manifest.content['set']} manifest as the key opens it")
     pairs = zip(manifest.samples, entries, strict=True)
     n = len(entries)
     columns: dict[str, Any] = {name: [entry.get(name) for entry in entries] for name in TEXTS}
@@ -52,12 +58,11 @@ def _labels(entry: Mapping[str, Any], opened: Mapping[str, Any], root: Path, key
     where = f"protected case {entry['sample_id']!r}"
     if "label" not in entry or not _is_the_one(root / entry["label"], entry.get("label_sha256"), key):
         return _sketched(opened.get("label_sketch"))
-    shapes = label_shapes(asset_path(root, entry["label"], where), where)
-    if shapes is None:
-        return None
+    label = read_label(asset_path(root, entry["label"], where), where, root)
     image = entry.get("processed_image", entry.get("raw_image"))
     seen = image is not None and (root / image).is_file()
-    return placed_labels(*shapes, image_frame(asset_path(root, image, where), where) if seen else None)
+    frame = image_frame(asset_path(root, image, where), where) if seen else None
+    return placed_label(label, frame, entry.get("bbox"), entry.get("crs"), where, held=False)
 
 
 def _is_the_one(path: Path, sha256: str | None, key: bytes | None) -> bool:

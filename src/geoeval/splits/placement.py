@@ -5,7 +5,9 @@ Checked     the four corners of an image, one pixel inside of its edge, and its 
 Not seen    an edge that bulges in the system of the box may leave it between two corners: by length² x tan(latitude) /
             (8 x 6,371 km) from metres to degrees, 2 m for 10 km at 45° and 1.8 km for 300 km. A box that is a pixel or
             2 m too small passes, so that rounded boxes do.
-Silent      images without a system, or whose transform is the identity, say nothing about a place.
+Silent      images without a system, or whose transform is the identity, say nothing about a place. So do images that
+            carry only rational polynomial coefficients (RPC): where they lie depends on heights. Ground control points
+            count, as the affine transform that fits them best.
 Filled in   a sample without a box gets that of its images, in their own system.
 """
 

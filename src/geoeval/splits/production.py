@@ -14,8 +14,9 @@ from typing import Any
 
 from geoeval.errors import InputError
 from geoeval.evidence.canonical import canonical_bytes, digest
-from geoeval.splits.assets import asset_path, is_vector
-from geoeval.splits.record import ASSETS, CONTRACT, MEMBERS, known
+from geoeval.splits.assets import asset_path
+from geoeval.splits.blanks import known
+from geoeval.splits.record import ASSETS, CONTRACT, MEMBERS
 from geoeval.splits.source import SplitSource, read_source
 from geoeval.splits.table import SampleTable
 
@@ -161,8 +162,8 @@ def check_provenance(entry: Mapping[str, Any], path: Path, name: str) -> None:
 def production_problems(content: Mapping[str, Any]) -> list[str]:
     """Where a manifest of mode ``production`` lacks what that mode promises; none where it keeps its promise.
 
-    Spared are the perceptual hash of an image that is listed as flat, the geometry of a label that is no vector file,
-    and the features of a label that holds none (under a seal, nobody can tell). A sealed hash counts as given.
+    Spared are the perceptual hash of an image that is listed as flat, and the features of a label that holds none
+    (under a seal, nobody can tell). A sealed hash counts as given.
 
     Parameters
     ----------
@@ -201,8 +202,6 @@ def _open_fields(entry: Mapping[str, Any], flat: frozenset[str]) -> list[str]:
 
     shapes = entry.get("label_geometry_hash")
     spared = {"perceptual_hash"} if entry["sample_id"] in flat else set()
-    if known(entry.get("label")) and not is_vector(str(entry["label"])):
-        spared.add("label_geometry_hash")
     if shapes == empty_label_hash() or is_sealed(shapes):
         spared |= set(MEMBERS)
     silent = {name for name in REQUIRED if not known(entry.get(name))} - spared

@@ -1,21 +1,21 @@
 """The sample record: what a source must say about each sample, and what counts as not said.
 
-A value that is null, empty or a word such as ``"unknown"`` never links two samples: two unknown owners are not one
-owner. Such values are listed, and refused where a field is required.
+A value that is null, empty, invisible or a word such as ``"unknown"`` never links two samples: two unknown owners are
+not one owner. Such values are listed, and refused where a field is required.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Literal, get_args
 
 from geoeval.errors import GeoevalError, InputError, nearest_spelling
 from geoeval.evidence.canonical import canonical_bytes, digest
+from geoeval.splits.blanks import known, tidy
 
 Role = Literal["train", "val", "calibration", "test", "background-test", "challenge"]
 ROLES: tuple[str, ...] = get_args(Role)
@@ -76,7 +76,6 @@ CONTRACT: tuple[str, ...] = (
     "record_sha256",
 )
 
-_BLANKS = frozenset({"", "unknown", "none", "null", "nan", "n/a"})
 _HEX = frozenset("0123456789abcdef")
 
 #: Left out of the record hash: the split, itself, where files lie, and bits that move between library versions although
@@ -138,36 +137,6 @@ class Sample:
 
 
 FIELDS: tuple[str, ...] = tuple(one.name for one in dataclasses.fields(Sample))
-
-
-def known(value: object) -> bool:
-    """True for a value that says something; null, empty and ``"unknown"`` do not.
-
-    Examples
-    --------
-    >>> known("quad-7"), known(None), known(" Unknown "), known(()), known(("", "a"))
-    (True, False, False, False, True)
-    """
-    if value is None:
-        return False
-    if isinstance(value, str):
-        return value.strip().casefold() not in _BLANKS
-    if isinstance(value, list | tuple):
-        return any(known(one) for one in value)
-    if isinstance(value, Mapping):
-        return any(known(one) for one in value.values())
-    return True
-
-
-def tidy(value: str) -> str:
-    r"""An identifier without surrounding space, composed (NFC), so that look-alikes that differ in bytes link.
-
-    Examples
-    --------
-    >>> tidy(" Zu\u0308rich ") == "Z\u00fcrich"
-    True
-    """
-    return unicodedata.normalize("NFC", value.strip())
 
 
 @cache
@@ -252,7 +221,9 @@ def checked(sample: Sample, where: str) -> Sample:
     for required in ALWAYS:
         if not known(getattr(sample, required)):
             raise InputError(f"{name}: {required} must say something, got {getattr(sample, required)!r}")
-    _check_box(sample, name)
+    wrong = None if sample.bbox is None else box_problem(sample.bbox, sample.crs)
+    if wrong is not None:
+        raise InputError(f"{name}: {wrong}")
     for at in REVEALING:
         _check_hex(getattr(sample, at), 64, f"{name}: {at}")
     _check_hex(sample.perceptual_hash, 16, f"{name}: perceptual_hash")
@@ -271,27 +242,31 @@ def checked(sample: Sample, where: str) -> Sample:
     return dataclasses.replace(sample, **changes) if changes else sample
 
 
-def _check_box(sample: Sample, name: str) -> None:
-    if sample.bbox is None:
-        return
-    if not all(math.isfinite(one) for one in sample.bbox):
-        raise InputError(f"{name}: bbox must hold finite numbers, got {list(sample.bbox)}")
-    if not known(sample.crs):
-        raise InputError(f"{name}: a bbox needs its crs, for example 'EPSG:4326'; got crs {sample.crs!r}")
-    minx, miny, maxx, maxy = sample.bbox
-    geographic = _is_geographic(str(sample.crs), name)
+def box_problem(bbox: Sequence[float], crs: str | None) -> str | None:
+    """Why four numbers are no box in a system; None where they are one.
+
+    Examples
+    --------
+    >>> box_problem([0, 0, 1, 1], "EPSG:4326") is None
+    True
+    >>> box_problem([0, 1, 1, 0], "EPSG:4326")
+    'bbox must be [min x, min y, max x, max y], got [0, 1, 1, 0]'
+    """
+    if not all(math.isfinite(one) for one in bbox):
+        return f"bbox must hold finite numbers, got {list(bbox)}"
+    if not known(crs):
+        return f"a bbox needs its crs, for example 'EPSG:4326'; got crs {crs!r}"
+    minx, miny, maxx, maxy = bbox
+    try:
+        geographic = _geographic(str(crs))
+    except GeoevalError as error:
+        return str(error)
     if geographic and (max(abs(minx), abs(maxx)) > 540 or max(abs(miny), abs(maxy)) > 90):
-        raise InputError(f"{name}: bbox {list(sample.bbox)} lies outside the degrees of {sample.crs}")
+        return f"bbox {list(bbox)} lies outside the degrees of {crs}"
     # West of a box across 180° may be the greater number: [179, 0, -179, 1] is two degrees wide.
     if miny > maxy or (minx > maxx and not (geographic and minx - maxx > 180)):
-        raise InputError(f"{name}: bbox must be [min x, min y, max x, max y], got {list(sample.bbox)}")
-
-
-def _is_geographic(crs: str, name: str) -> bool:
-    try:
-        return _geographic(crs)
-    except GeoevalError as error:
-        raise InputError(f"{name}: {error}") from error
+        return f"bbox must be [min x, min y, max x, max y], got {list(bbox)}"
+    return None
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from geoeval.errors import InputError
-from geoeval.splits.assets import is_vector
+from geoeval.splits.label_files import READ
 from geoeval.splits.links import empty_label_hash
 from geoeval.splits.record import ASSETS, MEMBERS, Sample, missing_fields
 
@@ -16,6 +16,12 @@ GO_ON = (
     "fill them in (a value such as 'unknown' does not count; hashes come of themselves where a record names its files: "
     "raw_image, processed_image, label), or declare them optional with --optional FIELD (in code: "
     "SplitSettings(required=...)); production mode demands them all"
+)
+
+#: How ``label_geometry_hash`` comes about.
+_LABELS = (
+    f"label_geometry_hash comes of itself of a label that is read here ({READ}); convert labels of other formats, or "
+    "declare it optional: then they are compared by their bytes alone"
 )
 
 _IMAGES = ("raw_image", "processed_image")
@@ -38,19 +44,16 @@ def silent_fields(sample: Sample, required: Iterable[str], *, flat: bool = False
 
     Notes
     -----
-    Spared are the geometry of a label that is a mask, and the features of a label that holds none. Bounds in pixels are
-    no place on Earth, so they do not count as a box.
+    Spared are the features of a label that holds none. The values of a mask fill in ``label_geometry_hash``; a label of
+    a format that is not read leaves it open. Bounds in pixels are no place on Earth, so they do not count as a box.
 
     Examples
     --------
-    >>> mask = Sample(sample_id="a", task="t", group_id="unknown", label="labels/a.tif")
-    >>> silent_fields(mask, ["task", "group_id", "label_geometry_hash"])
-    ['group_id']
+    >>> sample = Sample(sample_id="a", task="t", group_id="unknown", label="labels/a.npy")
+    >>> silent_fields(sample, ["task", "group_id", "label_geometry_hash"])
+    ['group_id', 'label_geometry_hash']
     """
     spared = {"perceptual_hash"} if flat else set()
-    mask = sample.label is not None and not is_vector(sample.label)
-    if mask and sample.label_geometry_hash is None:
-        spared.add("label_geometry_hash")
     if sample.label_geometry_hash == empty_label_hash():
         spared |= set(MEMBERS)
     asked = list(required)
@@ -122,6 +125,8 @@ def refuse_silent(found: Iterable[tuple[str, Sequence[str]]], name: str, later: 
     lines = [f"  record {record!r}: required and unknown: {', '.join(fields)}" for record, fields in silent[:SHOWN]]
     if len(silent) > SHOWN:
         lines.append(f"  … and {len(silent) - SHOWN} more records")
+    if any("label_geometry_hash" in fields for _, fields in silent):
+        lines.append(f"  {_LABELS}")
     if later:
         lines.append(f"  and wherever a label holds features, by its record: {', '.join(later)}")
     head = "1 record says" if len(silent) == 1 else f"{len(silent)} records say"

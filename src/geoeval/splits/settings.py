@@ -52,6 +52,9 @@ class SplitSettings:
         Largest Hamming distance that counts where a second hash confirms it; ``radius`` turns this off.
     confirming_bits
         Largest Hamming distance of second hashes that confirms.
+    labels_in_images
+        False compares label sets in the world alone. Labels that cover whole images or stand in regular rows are alike
+        in pixels without being copies.
     identities
         Fields that two splits may not share; one that is left out is named in the manifests.
     required
@@ -77,6 +80,7 @@ class SplitSettings:
     radius: int = LARGEST_RADIUS
     confirmed_radius: int = 8
     confirming_bits: int = 12
+    labels_in_images: bool = True
     identities: tuple[str, ...] = (*IDENTITIES, *MEMBERS)
     required: tuple[str, ...] = CONTRACT
     required_splits: tuple[str, ...] | None = None
@@ -143,6 +147,7 @@ class SplitSettings:
             "radius": self.radius,
             "confirmed_radius": self.confirmed_radius,
             "confirming_bits": self.confirming_bits,
+            "labels_in_images": self.labels_in_images,
             "identities": list(self.identities),
             "required": [name for name in FIELDS if name in self.required],
             "required_splits": list(self.demanded),
@@ -177,5 +182,6 @@ def strictest(declared: Sequence[Mapping[str, Any]], **more: Any) -> SplitSettin
         name: max(one[name] for one in declared)
         for name in ("buffer_m", "radius", "confirmed_radius", "confirming_bits")
     }
+    widest["labels_in_images"] = any(one["labels_in_images"] for one in declared)
     identities = tuple(dict.fromkeys(name for one in declared for name in one["identities"]))
     return SplitSettings(**{**widest, "identities": identities, "required": (), "required_splits": (), **more})

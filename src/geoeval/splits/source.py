@@ -20,11 +20,10 @@ from geoeval.splits.assets import (
     Frame,
     asset_path,
     image_frame,
-    is_empty_mask,
-    label_shapes,
-    placed_labels,
     recipe_id,
 )
+from geoeval.splits.label_files import read_label
+from geoeval.splits.label_place import placed_label
 from geoeval.splits.placement import placed
 from geoeval.splits.record import Sample, record_hash
 from geoeval.splits.required import hopeless_fields, later_fields, refuse_silent, silent_fields
@@ -203,20 +202,11 @@ def settled(sample: Sample, root: Path, where: str, max_values: int = MAX_VALUES
             sample = dataclasses.replace(sample, perceptual_hash=None, perceptual_recipe=None)
         if not codes.flat:
             found |= {"perceptual_hash": f"{int(codes.codes[0]):016x}", "perceptual_recipe": recipe_id()}
-    shapes = label_shapes(paths["label"], f"{where}: label") if "label" in paths else None
-    if "label" in paths and shapes is None:
-        if is_empty_mask(paths["label"], f"{where}: label", max_values):
-            # A mask without any object, as background has; like a label without a feature it links nothing.
-            shapes = np.zeros(0, dtype=np.object_), ""
-        elif sample.label_geometry_hash is not None:
-            raise InputError(
-                f"{where}: label_geometry_hash is declared, but the label {sample.label!r} holds no geometries that it "
-                "could be checked against; leave it out, the label is compared by its bytes"
-            )
-    if shapes is not None:
-        from geoeval.splits.labelsets import geometry_hash
-
-        found["label_geometry_hash"] = geometry_hash(shapes[0])
+    labels = None
+    if "label" in paths:
+        frame = frames.get(images[0]) if images else None
+        labels, shown = _labels(sample, paths["label"], frame, root, where, max_values)
+        found |= shown
     _compare(sample, found, where)
     whole = dataclasses.replace(sample, **found)
     computed = record_hash(whole)
@@ -226,9 +216,23 @@ def settled(sample: Sample, root: Path, where: str, max_values: int = MAX_VALUES
             "it was hashed"
         )
     whole = dataclasses.replace(whole, record_sha256=computed)
-    labels = None if shapes is None else placed_labels(*shapes, frames.get(images[0]) if images else None)
     flat = codes is not None and codes.flat
     return Settled(whole, None if flat else codes, flat, labels)
+
+
+def _labels(
+    sample: Sample, path: Path, frame: Frame | None, root: Path, where: str, max_values: int
+) -> tuple[Any, dict[str, str]]:
+    """The label set of a sample, and the hash that it is compared by; neither of a label that cannot be read."""
+    label = read_label(path, f"{where}: label", root, max_values)
+    value = label.geometry_hash
+    if value is None and sample.label_geometry_hash is not None:
+        raise InputError(
+            f"{where}: label_geometry_hash is declared, but the label {sample.label!r} holds neither geometries nor a "
+            "mask that it could be checked against; leave it out, the label is compared by its bytes"
+        )
+    labels = placed_label(label, frame, sample.bbox, sample.crs, f"{where}: label {sample.label!r}")
+    return labels, {} if value is None else {"label_geometry_hash": value}
 
 
 def _require(done: Iterable[Settled], required: Sequence[str], name: str) -> None:

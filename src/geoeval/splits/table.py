@@ -14,17 +14,8 @@ from numpy.typing import NDArray
 
 from geoeval.errors import InputError, nearest_spelling
 from geoeval.model import FloatArray, IntArray, ObjectArray
-from geoeval.splits.record import (
-    ALIASES,
-    ASSETS,
-    IDENTITIES,
-    MEMBERS,
-    QUARANTINE,
-    REVEALING,
-    Sample,
-    known,
-    tidy,
-)
+from geoeval.splits.blanks import known, tidy
+from geoeval.splits.record import ALIASES, ASSETS, IDENTITIES, MEMBERS, QUARANTINE, REVEALING, Sample
 
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.uint64]
@@ -248,21 +239,21 @@ def _strings(values: Any) -> Any:
 
 
 def _tidied(name: str, values: Any, n: int) -> Any:
-    """Null where a value says nothing, identifiers tidy, aliases of roles resolved: once a distinct value."""
+    """Null where a value says nothing, identifiers tidy (not paths), aliases of roles resolved: once a value."""
     import pyarrow as pa
 
     column = _strings([values] * n if isinstance(values, str) else values)
     if len(column) != n:
         raise InputError(f"column {name!r}: expected {n} values, one a sample, got {len(column)}")
     codes, words = coded(column)
-    neat: list[str | None] = [tidy(word) if known(word) else None for word in words]
+    clean = str.strip if name in (*ASSETS, "crs") else tidy
+    neat: list[str | None] = [clean(word) if known(word) else None for word in words]
     if name == "split":
         # Other people's splits may be folds of any name; a builder's own are checked where its records are read.
         neat = [None if word is None else ALIASES.get(word, word) for word in neat]
     if neat == words:
         return column
-    at = pa.array(np.where(codes < 0, len(neat), codes))
-    return pa.array([*neat, None], type=pa.large_string()).take(at)
+    return pa.array([*neat, None], type=pa.large_string()).take(pa.array(np.where(codes < 0, len(neat), codes)))
 
 
 def _lists(values: Any) -> Any:
@@ -276,7 +267,7 @@ def _lists(values: Any) -> Any:
 def _perceptual(n: int, values: Any, hashed: Any) -> tuple[Codes, Mask]:
     if values is None:
         return np.zeros((n, 1), dtype=np.uint64), np.zeros(n, dtype=np.bool_)
-    codes = np.asarray(values, dtype=np.uint64).reshape(n, -1)
+    codes = np.asarray(values, dtype=np.uint64).reshape(n, -1 if n else 1)
     has_code = np.ones(n, dtype=np.bool_) if hashed is None else np.asarray(hashed, dtype=np.bool_)
     return codes, has_code
 

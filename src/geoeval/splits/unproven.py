@@ -14,10 +14,9 @@ import numpy as np
 
 from geoeval.errors import ConfigError, InputError, nearest_spelling
 from geoeval.model import IntArray
-from geoeval.splits.assets import is_vector
-from geoeval.splits.links import empty_label_hash, empty_labels, silent_rows
+from geoeval.splits.blanks import known, tidy
+from geoeval.splits.links import empty_label_hash, empty_labels, few_features, silent_rows
 from geoeval.splits.manifest import Manifest
-from geoeval.splits.record import known, tidy
 from geoeval.splits.seals import is_sealed, sealed_value
 from geoeval.splits.settings import SplitSettings
 from geoeval.splits.table import Mask, SampleTable
@@ -203,12 +202,12 @@ def _near_duplicate(
 def _label_set(
     inputs: SampleTable, protected: SampleTable, entries: Sequence[Mapping[str, Any]], key: bytes | None
 ) -> list[Undecided]:
-    """Vector labels that were not compared: shapes that are not at hand, or no frame that both sides have.
+    """Labels that were not compared: shapes that are not at hand, or no frame that both sides have.
 
-    Sets that are known to be too small to be alike need no proof.
+    Masks and sets that are known to be too small to be alike need no proof: they are compared by equality.
     """
-    mine = np.array([_labelled(inputs, row) for row in range(inputs.n)], dtype=np.bool_) & ~_few(inputs)
-    theirs = ~_few(protected) & np.array(
+    mine = np.array([_labelled(inputs, row) for row in range(inputs.n)], dtype=np.bool_) & ~few_features(inputs)
+    theirs = ~few_features(protected) & np.array(
         [known(entry.get("label_geometry_hash")) and not empty_label(entry, key) for entry in entries], dtype=np.bool_
     )
     if not mine.any() or not theirs.any():
@@ -226,11 +225,9 @@ def _label_set(
 
 
 def _labelled(inputs: SampleTable, row: int) -> bool:
-    """True for an input whose label holds geometries, as far as one can tell."""
-    path, shapes = inputs.text("label", row), inputs.text("label_geometry_hash", row)
-    if shapes is None:
-        return path is not None and is_vector(path)
-    return shapes != empty_label_hash()
+    """True for an input whose label holds something, as far as one can tell."""
+    shapes = inputs.text("label_geometry_hash", row)
+    return inputs.text("label", row) is not None if shapes is None else shapes != empty_label_hash()
 
 
 def _framed(table: SampleTable, frame: str) -> Mask:
@@ -241,19 +238,6 @@ def _framed(table: SampleTable, frame: str) -> Mask:
         [one is not None and (frame == "any" or getattr(one, frame) is not None) for one in table.labels],
         dtype=np.bool_,
     )
-
-
-def _few(table: SampleTable) -> Mask:
-    """(n,) True where a label set was read and has too few features to be like another one."""
-    from geoeval.splits.labelsets import LEAST_FEATURES
-
-    if table.labels is None:
-        return np.zeros(table.n, dtype=np.bool_)
-    sizes = [
-        LEAST_FEATURES if one is None else max(len(part) if part is not None else 0 for part in (one.world, one.pixels))
-        for one in table.labels
-    ]
-    return np.array(sizes, dtype=np.int64) < LEAST_FEATURES
 
 
 def empty_label(entry: Mapping[str, Any], key: bytes | None) -> bool:
