@@ -258,7 +258,9 @@ def main() -> None:
     clock.run("buffer groups", lambda: within_groups(boxes, buffer), lambda g: f"{g.max() + 1} groups")
     clock.run("buffer across", lambda: within_across(boxes, split, buffer), lambda a: f"{a.count} pairs")
     clock.run("label set groups", lambda: label_links(table, settings), lambda g: f"{len(g[0])} sets")
-    clock.run("label sets across", lambda: label_across(table, split, settings), lambda a: f"{a[1] and a[1].count} pairs")
+    clock.run(
+        "label sets across", lambda: label_across(table, split, settings), lambda a: f"{a[1] and a[1].count} pairs"
+    )
     clock.run("check: all five gates", lambda: check(table, settings), told)
     print(f"{'':36s} target 180 s, 6 GB")
     clock.run("components: every link of a build", lambda: components(table, settings), lambda c: f"{len(c.sizes)}")

@@ -354,8 +354,8 @@ def splits() -> None:
     result = build(read_source(folder / "source.jsonl", root=ROOT), settings, open_fixture=True)
     for name in ("development", "protected"):
         # No sample has an image, so that the versions of image libraries bind nothing and would only move the bytes.
-        recipe = {"radius": settings.radius, "recipe": None, "recipe_id": None}
-        content = {**result.manifests[name].content, "perceptual": recipe}
+        content = dict(result.manifests[name].content)
+        content["perceptual"] = {**content["perceptual"], "recipe": {}, "recipe_id": "none"}
         manifest = Manifest(content, digest(canonical_bytes(content)))
         (folder / f"{name}.json").write_bytes(manifest.data())
         bind({"development": "development_sha256", "protected": "sha256"}[name], manifest.sha256)
