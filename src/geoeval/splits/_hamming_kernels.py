@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from geoeval.geometry._kernel import kernel
 from geoeval.model import FloatArray, IntArray
-from geoeval.splits._union_kernels import before, find, join, offer
+from geoeval.splits._run_kernels import cross_pairs, offer_members
+from geoeval.splits._union_kernels import join
 
 UIntArray = NDArray[np.uint64]
 MaskArray = NDArray[np.bool_]
@@ -156,55 +157,6 @@ def _is_first(
 
 
 @kernel
-def cross_pairs(run: IntArray, size: IntArray, split: IntArray, a: int, b: int) -> int:
-    """How many pairs of members of rows a and b lie in different splits. Runs are sorted by split."""
-    same, total_a, total_b = 0, 0, 0
-    q = run[b]
-    for p in range(run[a], run[a + 1]):
-        total_a += size[p]
-        while q < run[b + 1] and split[q] < split[p]:
-            q += 1
-        if q < run[b + 1] and split[q] == split[p]:
-            same += size[p] * size[q]
-    for q in range(run[b], run[b + 1]):
-        total_b += size[q]
-    both = total_a * total_b - same
-    return both // 2 if a == b else both
-
-
-@kernel
-def offer_members(
-    run: IntArray,
-    first: IntArray,
-    size: IntArray,
-    split: IntArray,
-    member: IntArray,
-    rows: tuple[int, int],
-    d: float,
-    key: FloatArray,
-    pair: IntArray,
-    n: int,
-) -> int:
-    """Offer the pairs of members of two rows; members of a run are sorted, so that most are never looked at."""
-    a, b = rows
-    for p in range(run[a], run[a + 1]):
-        for q in range(run[b], run[b + 1]):
-            if split[p] == split[q] or (a == b and q < p):
-                continue
-            for s in range(first[p], first[p] + size[p]):
-                stop = first[q]
-                for t in range(first[q], first[q] + size[q]):
-                    i, j = min(member[s], member[t]), max(member[s], member[t])
-                    if n == len(key) and (n == 0 or not before(d, i, j, key[0], pair[0, 0], pair[0, 1])):
-                        break
-                    n = offer(key, pair, n, d, i, j)
-                    stop = t + 1
-                if stop == first[q]:
-                    break
-    return n
-
-
-@kernel
 def across(
     codes: UIntArray,
     second: UIntArray,
@@ -255,6 +207,3 @@ def across(
                     apart = float(row_distance(codes, second, known, row_size, a, b, rule))
                     n = offer_members(run, first, size, split, member, (a, b), apart, key, pair, n)
     return count, n
-
-
-__all__ = ["across", "cross_pairs", "find", "offer_members", "unite"]

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from geoeval.geometry._kernel import kernel
 from geoeval.model import FloatArray, IntArray
-from geoeval.splits._union_kernels import before, find, join, offer
+from geoeval.splits._run_kernels import cross_pairs, offer_members
+from geoeval.splits._union_kernels import find, join
 
 Flats = tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
 Runs = tuple[IntArray, IntArray, IntArray, IntArray, IntArray]
@@ -217,53 +218,15 @@ def join_all(parent: IntArray, a: IntArray, b: IntArray) -> None:
 
 
 @kernel
-def crossing(runs: Runs, a: int, b: int) -> int:
-    """How many pairs of members of two rows, or of one, lie in different splits. Runs of a row are sorted by split."""
-    run, _, size, split, _ = runs
-    same, total_a, total_b = 0, 0, 0
-    q = run[b]
-    for p in range(run[a], run[a + 1]):
-        total_a += size[p]
-        while q < run[b + 1] and split[q] < split[p]:
-            q += 1
-        if q < run[b + 1] and split[q] == split[p]:
-            same += size[p] * size[q]
-    for q in range(run[b], run[b + 1]):
-        total_b += size[q]
-    both = total_a * total_b - same
-    return both // 2 if a == b else both
-
-
-@kernel
-def offer_rows(runs: Runs, a: int, b: int, d: float, key: FloatArray, pair: IntArray, n: int) -> int:
-    """Offer the pairs of members of two rows; members of a run are sorted, so that most are never looked at."""
-    run, first, size, split, member = runs
-    for p in range(run[a], run[a + 1]):
-        for q in range(run[b], run[b + 1]):
-            if split[p] == split[q] or (a == b and q < p):
-                continue
-            for s in range(first[p], first[p] + size[p]):
-                looked = 0
-                for t in range(first[q], first[q] + size[q]):
-                    i, j = min(member[s], member[t]), max(member[s], member[t])
-                    if n == len(key) and (n == 0 or not before(d, i, j, key[0], pair[0, 0], pair[0, 1])):
-                        break
-                    n = offer(key, pair, n, d, i, j)
-                    looked += 1
-                if looked == 0:
-                    break
-    return n
-
-
-@kernel
 def gather(
     runs: Runs, a: IntArray, b: IntArray, distance: FloatArray, key: FloatArray, pair: IntArray, n: int
 ) -> tuple[int, int]:
     """Count the members of rows that are alike and lie in different splits, and keep the first of them."""
+    run, first, size, split, member = runs
     count = 0
     for p in range(len(a)):
-        more = crossing(runs, a[p], b[p])
+        more = cross_pairs(run, size, split, a[p], b[p])
         if more:
             count += more
-            n = offer_rows(runs, a[p], b[p], distance[p], key, pair, n)
+            n = offer_members(run, first, size, split, member, (a[p], b[p]), distance[p], key, pair, n)
     return count, n

@@ -269,7 +269,7 @@ def _runs(row_of: IntArray, split: IntArray, rows: int) -> tuple[IntArray, IntAr
 
 def _within_rows(runs: tuple[IntArray, ...], key: Any, pair: IntArray) -> tuple[int, int]:
     """Pairs of equal codes in different splits."""
-    from geoeval.splits import _hamming_kernels as kernels
+    from geoeval.splits import _run_kernels as kernels
 
     run, first, size, split, member = runs
     count = kept = 0
