@@ -43,12 +43,18 @@ def boxes(*bounds):
     ],
 )
 def test_a_label_meets_its_box(shapes, system, bbox, crs, expected):
-    assert meets(shapes, system, bbox, crs, "a") is expected
+    assert bool(meets(shapes, system, bbox, crs, "a").any()) is expected
 
 
-def test_one_feature_in_the_box_is_enough(world):
-    shapes = np.concatenate([WORLD, shapely.box([0, 1], 0, [1, 2], 1)])
-    assert meets(shapes, UTM, BOX, UTM, "a")
+def test_every_part_must_meet_the_box():
+    """A label of another sample does not ride along with features of its own, nor within one of them."""
+    far = shapely.box([0, 1], 0, [1, 2], 1)
+    together = shapely.MultiPolygon([WORLD[0], far[0]])
+    assert meets(np.concatenate([WORLD, far]), UTM, BOX, UTM, "a").tolist() == [True, True, False, False]
+    assert placed_label(Label("features", WORLD, UTM), FRAME, BOX, UTM, "a").world is not None
+    for shapes in (np.concatenate([WORLD, far]), np.array([together, WORLD[1]], dtype=object)):
+        with pytest.raises(InputError, match=r"a: \d of its \d features do not meet the box of its sample.*Cut labels"):
+            placed_label(Label("features", shapes, UTM), FRAME, BOX, UTM, "a")
 
 
 def test_the_label_of_another_sample_is_refused(world):

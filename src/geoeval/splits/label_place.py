@@ -1,6 +1,6 @@
 """Where a label lies: in the world, in the pixels of its image, or both; and whether that is where its sample is.
 
-Named      features whose file names a system must meet the box of their sample: at least one of them.
+Held       every part of every feature must meet the box of its sample, so that no label of another sample rides along.
 Unnamed    where the file names no system, the first of these that fits: what its format means by silence, if that meets
            the box; the pixels of the image; the system of the box. What fits nowhere is refused.
 """
@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geoeval.errors import GeoevalError, InputError
 from geoeval.model import FloatArray, ObjectArray
@@ -26,13 +27,11 @@ if TYPE_CHECKING:
 #: How far from a box, in degrees, a feature still counts as meeting it: about ten metres, for boxes that were rounded.
 _ROUNDED = 1e-4
 
-#: How many features are tried by their middle alone.
-_TRIED = 64
-
 #: How far out of its image, in pixels, a feature may reach.
 _EDGE = 1.0
 
 Bounds = tuple[float, float, float, float]
+Mask = NDArray[np.bool_]
 
 
 def placed_label(
@@ -56,7 +55,7 @@ def placed_label(
     Raises
     ------
     InputError
-        No feature meets the box of the sample, or the label lies in no system that fits.
+        A part does not meet the box of the sample, or the label lies in no system that fits.
     """
     from geoeval.splits.labelsets import LabelSet
 
@@ -67,11 +66,13 @@ def placed_label(
     if not len(label.shapes):
         return placed_labels(label.shapes, label.crs, frame)
     box = None if bbox is None or not crs or crs.strip().lower() == "pixel" else (bbox, crs)
-    if label.named:
-        if held and label.crs and box is not None and not meets(label.shapes, label.crs, *box, where):
-            raise InputError(_astray(label.shapes, label.crs, *box, where))
-        return placed_labels(label.shapes, label.crs, frame)
-    return placed_labels(label.shapes, _system(label, frame, box, where), frame)
+    system = label.crs if label.named else _system(label, frame, box, where)
+    if held and system and box is not None:
+        parts = parts_of(label.shapes)
+        away = ~meets(parts, system, *box, where)
+        if away.any():
+            raise InputError(_astray(parts[away], len(parts), system, *box, where))
+    return placed_labels(label.shapes, system, frame)
 
 
 def _system(label: Label, frame: Frame | None, box: tuple[Bounds, str] | None, where: str) -> str:
@@ -91,7 +92,7 @@ def _system(label: Label, frame: Frame | None, box: tuple[Bounds, str] | None, w
     if box is None:
         return ""
     raise InputError(
-        _astray(label.shapes, label.crs, *box, where)
+        _astray(label.shapes, len(label.shapes), label.crs, *box, where)
         if label.crs
         else f"{where}: its features span {_shown((x0, y0, x1, y1))} in a system that the file does not name, which "
         f"is neither in the pixels of the image nor at the box {_shown(box[0])} in {box[1]}; name it in the file"
@@ -101,52 +102,56 @@ def _system(label: Label, frame: Frame | None, box: tuple[Bounds, str] | None, w
 def _met(shapes: ObjectArray, system: str, bbox: Bounds, crs: str, where: str) -> bool:
     """The same for a system that is only tried: what it does not cover is no place in it."""
     try:
-        return meets(shapes, system, bbox, crs, where)
+        return bool(meets(shapes, system, bbox, crs, where).any())
     except GeoevalError:
         return False
 
 
-def meets(shapes: ObjectArray, system: str, bbox: Bounds, crs: str, where: str) -> bool:
-    """True where a feature meets a box, by their bounds, across systems and the antimeridian.
+def meets(shapes: ObjectArray, system: str, bbox: Bounds, crs: str, where: str) -> Mask:
+    """(shapes,) True for those that meet a box, by their bounds, across systems and the antimeridian.
 
     Examples
     --------
     >>> import shapely
     >>> shapes = shapely.points([[-179.95, 10.5], [0, 0]])
-    >>> meets(shapes, "EPSG:4326", (179.9, 10, -179.9, 11), "EPSG:4326", "record 'a'")
-    True
-    >>> meets(shapes[1:], "EPSG:4326", (179.9, 10, -179.9, 11), "EPSG:4326", "record 'a'")
-    False
+    >>> meets(shapes, "EPSG:4326", (179.9, 10, -179.9, 11), "EPSG:4326", "record 'a'").tolist()
+    [True, False]
     """
     import shapely
 
     bounds = shapely.bounds(shapes)
-    if _same(system, crs) and bbox[0] <= bbox[2] and _overlap(bounds, bbox):
-        return True
-    if bbox[0] <= bbox[2] and _centred(bounds[:_TRIED], system, bbox, crs):
-        return True
+    met = np.zeros(len(bounds), dtype=np.bool_)
+    if bbox[0] <= bbox[2]:
+        met = _overlap(bounds, bbox) if _same(system, crs) else met
+        rest = np.flatnonzero(~met)
+        met[rest] = _centred(bounds[rest], system, bbox, crs)
+    rest = np.flatnonzero(~met)
+    if not len(rest):
+        return met
     try:
-        box, features = _boxes(np.array([bbox]), crs), _boxes(bounds, system)
+        box, features = _boxes(np.array([bbox]), crs), _boxes(bounds[rest], system)
     except GeoevalError as error:
         raise InputError(f"{where}: {error}") from error
     west, width, south, north = features.frame.T
     (left, span, low, high), pad = box.frame[0], _ROUNDED
     level = (south <= high + pad) & (north >= low - pad)
     east_of, west_of = np.mod(west - left + pad, 360.0), np.mod(left - west + pad, 360.0)
-    return bool((level & ((east_of <= span + 2 * pad) | (west_of <= width + 2 * pad))).any())
+    met[rest] = level & ((east_of <= span + 2 * pad) | (west_of <= width + 2 * pad))
+    return met
 
 
-def _overlap(bounds: FloatArray, box: Bounds) -> bool:
+def _overlap(bounds: FloatArray, box: Bounds) -> Mask:
     x0, y0, x1, y1 = box
-    return bool(((bounds[:, 0] <= x1) & (bounds[:, 2] >= x0) & (bounds[:, 1] <= y1) & (bounds[:, 3] >= y0)).any())
+    found: Mask = (bounds[:, 0] <= x1) & (bounds[:, 2] >= x0) & (bounds[:, 1] <= y1) & (bounds[:, 3] >= y0)
+    return found
 
 
-def _centred(bounds: FloatArray, system: str, bbox: Bounds, crs: str) -> bool:
+def _centred(bounds: FloatArray, system: str, bbox: Bounds, crs: str) -> Mask:
     """True where the middle of a feature's bounds lies in the box: most labels are settled by that, and fast."""
     try:
         x, y = _way(system, crs).transform(bounds[:, [0, 2]].mean(axis=1), bounds[:, [1, 3]].mean(axis=1))
     except GeoevalError:
-        return False
+        return np.zeros(len(bounds), dtype=np.bool_)
     return _overlap(np.stack([x, y, x, y], axis=1), bbox)
 
 
@@ -172,13 +177,14 @@ def _same(one: str, other: str) -> bool:
     return one == other or same_crs(parse_crs(one), parse_crs(other))
 
 
-def _astray(shapes: ObjectArray, system: str, bbox: Bounds, crs: str, where: str) -> str:
+def _astray(away: ObjectArray, n: int, system: str, bbox: Bounds, crs: str, where: str) -> str:
     import shapely
 
+    count = f"none of its {n}" if len(away) == n else f"{len(away)} of its {n}"
     return (
-        f"{where}: none of its {len(shapes)} features meets the box of its sample; they span "
-        f"{_shown(shapely.total_bounds(shapes).tolist())} in {system}, the box is {_shown(bbox)} in {crs}. Is it the "
-        "label of another sample, or is its system not the one that it names?"
+        f"{where}: {count} features {'meets' if len(away) == n else 'do not meet'} the box of its sample; they span "
+        f"{_shown(shapely.total_bounds(away).tolist())} in {system}, the box is {_shown(bbox)} in {crs}. Is it the "
+        "label of another sample, or is its system not the one that it names? Cut labels of larger areas to the sample"
     )
 
 
