@@ -87,8 +87,8 @@ def asset_path(root: Path, path: str, where: str) -> Path:
         raise InputError(f"{where}: expected a file, found none at {path!r}; was it renamed?")
     if found.stat().st_size == 0:
         raise InputError(
-            f"{where}: {path!r} holds 0 bytes; fetch it again (a label without objects is an empty FeatureCollection, or "
-            "a mask of zeros)"
+            f"{where}: {path!r} holds 0 bytes; fetch it again (a label without objects is an empty FeatureCollection, "
+            "or a mask of zeros)"
         )
     return found
 
