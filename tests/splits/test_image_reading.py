@@ -22,9 +22,14 @@ from PIL import Image
 
 from geoeval.errors import InputError
 from geoeval.splits import image_reading
-from geoeval.splits.image_reading import block_means, read_bands, read_image, reduction
+from geoeval.splits.image_reading import block_means, read_image, reduction
 
 PLACE = {"crs": "EPSG:32633", "transform": Affine(2, 0, 500_000, 0, -2, 5_000_000)}
+
+
+def read_bands(path, *limit):
+    image = read_image(path, *limit)
+    return image.bands, image.valid
 
 
 def write(path, bands, **more):
@@ -197,8 +202,9 @@ with rasterio.open(sys.argv[1], "w", driver="GTiff", width=20_000, height=20_000
     reader = """
 import sys
 from pathlib import Path
-from geoeval.splits.image_reading import read_bands
-means, known = read_bands(sys.argv[1])
+from geoeval.splits.image_reading import read_image
+image = read_image(sys.argv[1])
+means, known = image.bands, image.valid
 # What getrusage calls the peak counts the process that forked this one, too.
 lines = Path("/proc/self/status").read_text().splitlines()
 peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from geoeval.errors import InputError
 from geoeval.model import FloatArray
+from geoeval.readers.raster_header import strict_decoding
 from geoeval.splits.fill import Hidden
 
 #: Most values (width x height x bands) that are decoded of one image.
@@ -65,19 +66,6 @@ class ImageBands:
     valid: NDArray[np.bool_]
     unmasked: NDArray[Any] | None
     alpha: NDArray[Any]
-
-
-def read_bands(path: str | Path, pixel_limit: int = PIXEL_LIMIT) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Bands of an image as its mask shows them, and where they hold data; see :func:`read_image`.
-
-    Examples
-    --------
-    >>> read_bands("none.tif")
-    Traceback (most recent call last):
-    geoeval.errors.InputError: 'none.tif': there is no such file; correct the path or leave the sample out
-    """
-    image = read_image(path, pixel_limit)
-    return image.bands, image.valid
 
 
 def read_image(path: str | Path, pixel_limit: int = PIXEL_LIMIT) -> ImageBands:
@@ -129,10 +117,9 @@ def opened_image(path: str | Path, pixel_limit: int) -> Iterator[tuple[Any, list
     if not file.stat().st_size:
         raise InputError(f"{name}: the image has 0 bytes; fetch it again or leave the sample out")
     try:
-        # Asked for a whole PNG at once, GDAL hands out a truncated one as if it were complete, with arbitrary values.
         with (
             _process.settled(),
-            rasterio.Env(GDAL_PNG_WHOLE_IMAGE_OPTIM="NO", GDAL_ERROR_ON_LIBJPEG_WARNING="YES"),
+            strict_decoding(),
             rasterio.open(file) as source,
         ):
             yield source, _checked_bands(source, name, pixel_limit), reduction(source.width, source.height)

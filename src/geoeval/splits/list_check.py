@@ -21,7 +21,7 @@ from geoeval.splits.list_grid import Neighbourhood, adjacent
 from geoeval.splits.list_pairs import MOST_PAIRS, Facts, PairTally, involved
 from geoeval.splits.lists import SplitList
 from geoeval.splits.record import REVEALING
-from geoeval.splits.settings import LARGEST_RADIUS, SplitSettings
+from geoeval.splits.settings import CONFIRMED_RADIUS, CONFIRMING_BITS, LARGEST_RADIUS, SplitSettings
 from geoeval.splits.table import SampleTable, coded
 
 LIST_GATES: tuple[str, ...] = (*GATES, "overlap", "adjacency")
@@ -55,8 +55,8 @@ class Demands:
     min_area_m2: float | None = None
     neighbourhood: Neighbourhood = 8
     radius: int = LARGEST_RADIUS
-    confirmed_radius: int = 8
-    confirming_bits: int = 12
+    confirmed_radius: int = CONFIRMED_RADIUS
+    confirming_bits: int = CONFIRMING_BITS
     labels_in_images: bool = True
     unique: str | None = None
     require: tuple[str, ...] = ()

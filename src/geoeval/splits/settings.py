@@ -14,6 +14,8 @@ BufferMode = Literal["merge", "quarantine"]
 
 #: Bits within which two perceptual hashes are near-duplicates without further evidence.
 LARGEST_RADIUS = 4
+#: Bits within which they are where second hashes agree, and bits within which these agree.
+CONFIRMED_RADIUS, CONFIRMING_BITS = 8, 12
 
 SHARES: Mapping[str, float] = {
     "train": 0.6,
@@ -78,8 +80,8 @@ class SplitSettings:
     buffer_mode: BufferMode = "merge"
     block_m: float | None = None
     radius: int = LARGEST_RADIUS
-    confirmed_radius: int = 8
-    confirming_bits: int = 12
+    confirmed_radius: int = CONFIRMED_RADIUS
+    confirming_bits: int = CONFIRMING_BITS
     labels_in_images: bool = True
     identities: tuple[str, ...] = (*IDENTITIES, *MEMBERS)
     required: tuple[str, ...] = CONTRACT
